@@ -1,0 +1,261 @@
+"""The catalog's entities: chips, servers, switches, optics, models, prices, calibrations.
+
+All are frozen, in SI, and carry a source for every figure. An entity is loaded from one YAML file
+(`loader.py`); nothing here reads files. A figure that a vendor does not print is `None`, never 0.
+Conventions: peaks are dense; link bandwidth is per direction; `hbm_bytes` is the datasheet's figure and
+`hbm_visible_bytes` what the driver reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from simcore.why import Term, leaf
+
+SourceKind = Literal["vendor", "paper", "measured", "estimate", "assumption", "user"]
+Dtype = Literal["bf16", "fp16", "fp8", "fp8_block", "int8", "nvfp4", "mxfp4", "int4"]
+BYTES_PER_ELEMENT: Mapping[str, float] = {
+    "fp32": 4.0,
+    "bf16": 2.0,
+    "fp16": 2.0,
+    "fp8": 1.0,
+    "fp8_block": 1.0,
+    "int8": 1.0,
+    "nvfp4": 0.5625,  # 4 bits and one fp8 scale per 16 elements
+    "mxfp4": 0.53125,  # 4 bits and one 8-bit scale per 32 elements
+    "int4": 0.5,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a figure was read."""
+
+    title: str
+    kind: SourceKind
+    url: str = ""
+    read_on: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One figure as printed by its source, and in SI."""
+
+    value: float
+    printed: str
+    source: Source
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """What every catalog entry has: a slug, a name and its figures with their sources."""
+
+    slug: str
+    name: str
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+
+    def leaf(self, figure: str) -> Term:
+        """The figure as a leaf of a Why tree. A figure overridden by the user is an input."""
+        value: float = getattr(self, figure)
+        found = self.figures.get(figure)
+        if found is None:
+            return leaf(value, figure, kind="assumption", source="default of the catalog loader")
+        kinds: dict[str, Any] = {"assumption": "assumption", "estimate": "assumption", "user": "input"}
+        path = f"hardware.chip_overrides.{figure}" if found.source.kind == "user" else ""
+        source = f"{found.source.title}: {found.printed}"
+        return leaf(value, figure, kind=kinds.get(found.source.kind, "catalog"), source=source, path=path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chip(Entity):
+    vendor: str
+    year: int
+    bf16_flop_per_s: float
+    fp8_flop_per_s: float | None = None
+    int8_flop_per_s: float | None = None
+    fp4_flop_per_s: float | None = None
+    hbm_bytes: float
+    hbm_visible_bytes: float
+    hbm_bytes_per_s: float
+    l2_bytes: float | None = None
+    sram_bytes_per_core: float | None = None
+    core_count: int | None = None
+    scaleup_bytes_per_s: float | None = None  # per direction; None: no scale-up link, PCIe carries it
+    pcie_bytes_per_s: float | None = None  # per direction
+    tdp_w: float
+    default_server: str
+    default_topology: Mapping[str, Any] = field(default_factory=dict)
+    calibration: str = ""  # slug of its calibration; "" = class defaults, wider error band
+
+    def peak_flop_per_s(self, dtype: str) -> float:
+        """Dense peak for a compute dtype; falls back to bf16 where the chip lacks the format."""
+        by_dtype = {
+            "fp8": self.fp8_flop_per_s,
+            "fp8_block": self.fp8_flop_per_s,
+            "int8": self.int8_flop_per_s,
+            "nvfp4": self.fp4_flop_per_s,
+        }
+        return by_dtype.get(dtype) or self.bf16_flop_per_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server(Entity):
+    chips_per_server: int
+    scaleup_domain_chip_count: int  # chips that reach each other over the scale-up link
+    scaleup_kind: Literal["nvswitch", "nvlink", "xgmi", "ici", "pcie"]
+    nic_count: int
+    nic_bytes_per_s: float  # each NIC, per direction
+    host_memory_bytes: float
+    host_power_w: float  # server power without its chips, typical load
+    default_topology: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch(Entity):
+    radix: int
+    port_bytes_per_s: float
+    power_w: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optic(Entity):
+    medium: Literal["optical", "copper", "active_optical"]
+    port_bytes_per_s: float
+    power_w: float
+    reach_m: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpticalSwitch(Entity):
+    port_count: int
+    usable_port_count: int
+    power_w: float
+    reconfiguration_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmArchitecture(Entity):
+    """Shape of a decoder-only transformer, as its config.json says it."""
+
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    intermediate: int  # MLP width of dense layers
+    vocab: int
+    tied_embeddings: bool = False
+    gated_mlp: bool = True
+    attention_bias: bool = False
+    qk_norm: bool = False
+    max_position: int = 4096
+    # mixture of experts (0 experts: dense)
+    experts: int = 0
+    experts_per_token: int = 0
+    moe_intermediate: int = 0
+    shared_intermediate: int = 0  # width of all shared experts together
+    dense_layers: int = 0  # leading layers without experts
+    # multi-head latent attention (0: absent)
+    kv_lora_rank: int = 0
+    q_lora_rank: int = 0
+    qk_rope_head_dim: int = 0
+    qk_nope_head_dim: int = 0
+    v_head_dim: int = 0
+    # sliding or chunked window attention
+    window_layers: int = 0
+    window_tokens: int = 0
+    extra_parameter_count: int = 0  # vision tower, MTP heads: counted, not run per token
+    weights_dtype: str = "bf16"
+
+    @property
+    def full_layers(self) -> int:
+        return self.layers - self.window_layers
+
+    @property
+    def is_moe(self) -> bool:
+        return self.experts > 0
+
+    @property
+    def is_mla(self) -> bool:
+        return self.kv_lora_rank > 0
+
+    @property
+    def moe_layers(self) -> int:
+        return self.layers - self.dense_layers if self.is_moe else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What one unit of an item costs: low, mid, high, in USD of the book's date."""
+
+    low_usd: float
+    mid_usd: float
+    high_usd: float
+    source: Source
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceBook:
+    """Dated prices by item key, for example `chip:nvidia-h100-sxm`, `server:dgx-h100`, `switch:64x400g`,
+    `switch_port`, `transceiver`, `link`, `nic`, `ocs:palomar-136`. An item that is absent is unpriced."""
+
+    slug: str
+    name: str
+    dated: str
+    prices: Mapping[str, Price]
+
+    def get(self, item: str) -> Price | None:
+        return self.prices.get(item)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Efficiency:
+    """A fitted 3-parameter roofline of one operator class: `t = max(flop/(e_c·peak), bytes/(e_m·bw)) + launch`."""
+
+    compute_fraction: float
+    memory_fraction: float
+    launch_s: float
+    mape_fraction: float  # mean absolute error of the fit over its rows
+    p90_fraction: float
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectiveFit:
+    """`t = alpha + c·sqrt(w) + w/bandwidth`, w = bytes × bus-bandwidth factor."""
+
+    alpha_s: float
+    sqrt_s_per_sqrt_byte: float
+    bus_bytes_per_s: float
+    mape_fraction: float
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepOverhead:
+    """What an engine adds to each iteration beside the kernels: CPU, scheduling, launch gaps."""
+
+    per_iteration_s: float
+    per_layer_s: float
+    per_sequence_s: float
+    mape_fraction: float
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """Fitted constants of one chip: GEMM and attention by dtype, collectives by (operation, ranks)."""
+
+    slug: str
+    name: str
+    gemm: Mapping[str, Efficiency]  # by dtype
+    attention_prefill: Mapping[str, Efficiency]
+    attention_decode: Mapping[str, Efficiency]
+    collectives: Mapping[tuple[str, int], CollectiveFit]
+    step_overhead: StepOverhead
+    is_class_default: bool = False

@@ -1,0 +1,72 @@
+"""What can go wrong, by meaning.
+
+    TrimtabError
+    ├── InputError        the document or file is wrong        (command line: exit 2, web: at the field)
+    └── InfeasibleError   the input is fine, the system cannot exist or hold the work (exit 3: an answer)
+
+Every error, warning, finding and note is a `Message`: a stable `code`, an English template and its
+`params`. The core knows no gettext; the web translates the template and formats it with the same
+params. A message names the path, what was got, what is allowed and a next step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One sentence for a person: `code` is stable, `template.format(**params)` is the English text."""
+
+    code: str
+    template: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    path: str = ""
+
+    @property
+    def text(self) -> str:
+        return self.template.format(**self.params)
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.text}" if self.path else self.text
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "code": self.code,
+            "path": self.path,
+            "message": self.text,
+            "template": self.template,
+            "params": dict(self.params),
+        }
+
+
+class TrimtabError(Exception):
+    """Base of all errors that speak to a user; `messages` holds one or more, never none."""
+
+    def __init__(self, *messages: Message) -> None:
+        if not messages:
+            raise ValueError("an error needs at least one message")
+        self.messages = messages
+        super().__init__("\n".join(str(message) for message in messages))
+
+    @property
+    def message(self) -> Message:
+        return self.messages[0]
+
+
+class InputError(TrimtabError):
+    """The document, file or override is wrong."""
+
+    @classmethod
+    def at(cls, path: str, code: str, template: str, **params: Any) -> InputError:
+        return cls(Message(code=code, template=template, params=params, path=path))
+
+
+class InfeasibleError(TrimtabError):
+    """The scenario is well formed but cannot be built or cannot hold its work."""
+
+    @classmethod
+    def at(cls, path: str, code: str, template: str, **params: Any) -> InfeasibleError:
+        return cls(Message(code=code, template=template, params=params, path=path))

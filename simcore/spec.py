@@ -1,0 +1,89 @@
+"""The base of every specification that a user may write: frozen, closed, unit-aware.
+
+A specification is the untrusted half of the program. A float field's dimension is read from its name
+(`hbm_bytes_per_s` takes "3.35 TB/s" or 3.35e12), so units are declared once, by naming the field. NaN
+and infinity are refused everywhere. `field_path` turns pydantic's location into the path users see.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic_core import ErrorDetails
+from pydantic import ValidationInfo
+
+from simcore.errors import InputError, Message
+from simcore.units import UNITS, dimension_of, quantity
+
+
+class Spec(BaseModel):
+    """Frozen pydantic model that refuses unknown keys and converts quantities by field name."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, str_max_length=2_000_000, protected_namespaces=()
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _convert_quantity(cls, value: Any, info: ValidationInfo) -> Any:
+        name = info.field_name or ""
+        dimension = dimension_of(name)
+        if dimension not in UNITS or not isinstance(value, str) or value in _words(cls, name):
+            return value
+        try:
+            number = quantity(value, dimension)
+        except InputError as error:
+            raise ValueError(error.message.text) from None
+        return int(number) if number.is_integer() and _wants_integer(cls, name) else number
+
+
+def _words(cls: type[BaseModel], name: str) -> tuple[str, ...]:
+    """Words that a quantity field takes instead of a number, such as "auto"."""
+    text = str(cls.model_fields[name].annotation)
+    return ("auto",) if "'auto'" in text else ()
+
+
+def _wants_integer(cls: type[BaseModel], name: str) -> bool:
+    return "int" in str(cls.model_fields[name].annotation)
+
+
+def as_input_error(error: ValidationError, *, prefix: str = "") -> InputError:
+    """One message per problem: path, what was got, what is allowed, a next step."""
+    messages = [_message(details, prefix) for details in error.errors(include_url=False)]
+    return InputError(*messages)
+
+
+def field_path(location: tuple[int | str, ...], prefix: str = "") -> str:
+    """`("topology", "rail_only", "tiers")` -> `topology.tiers`: union tags are not part of a user's path."""
+    parts = [str(part) for part in location if not str(part).startswith(("function-", "literal["))]
+    return ".".join([prefix, *parts] if prefix else parts)
+
+
+def _message(details: ErrorDetails, prefix: str) -> Message:
+    kind, context = details["type"], details.get("ctx", {})
+    got = repr(details.get("input"))[:80]
+    path = field_path(details["loc"], prefix)
+    if kind == "extra_forbidden":
+        return Message(
+            code="key.unknown",
+            template="unknown key; remove it or check its spelling",
+            path=path,
+        )
+    if kind == "missing":
+        return Message(code="key.missing", template="this key is required; add it", path=path)
+    if kind == "value_error":
+        return Message(code="value.wrong", template="{reason}", params={"reason": str(context["error"])}, path=path)
+    if kind == "union_tag_invalid":
+        return Message(
+            code="kind.unknown",
+            template="unknown kind {got}; choose one of {allowed}",
+            params={"got": repr(context.get("tag")), "allowed": str(context.get("expected_tags"))},
+            path=f"{path}.kind",
+        )
+    return Message(
+        code="value.wrong",
+        template="got {got}; {reason}",
+        params={"got": got, "reason": details["msg"][0].lower() + details["msg"][1:]},
+        path=path,
+    )
