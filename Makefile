@@ -23,13 +23,13 @@ COMPILE_LOCK := uv pip compile pyproject.toml --universal --fork-strategy fewest
 help:  ## say what there is
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
 
-run: $(STAMPS)/run $(STAMPS)/messages $(STAMPS)/warm  ## start Trimtab and print its address (PORT=8000)
+run: $(STAMPS)/package $(STAMPS)/messages $(STAMPS)/warm  ## start Trimtab and print its address (PORT=8000)
 	@exec $(PY) manage.py up
 
-test: lint  ## lint, types, layers, Django checks, and every test (browser tests where Chromium is found)
+test: lint $(STAMPS)/warm  ## lint, types, layers, Django checks, and every test (browser tests where Chromium is found)
 	$(PY) -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
 
-lint: $(STAMPS)/test $(STAMPS)/messages  ## everything of `make test` that does not run the program
+lint: $(STAMPS)/test $(STAMPS)/package $(STAMPS)/messages  ## everything of `make test` that does not run the program
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
@@ -46,7 +46,7 @@ lock: $(STAMPS)/uv  ## resolve the lock files again, to the newest versions that
 	  --output-file requirements-test.lock
 	@! grep -nE '^--|://|@ ' requirements.lock requirements-test.lock
 
-bench: $(STAMPS)/run $(STAMPS)/warm  ## how fast the engine is on this machine
+bench: $(STAMPS)/package $(STAMPS)/warm  ## how fast the engine is on this machine
 	$(PY) -m simcore bench serving
 	$(PY) -m simcore bench edit
 
@@ -80,6 +80,11 @@ $(STAMPS)/uv: $(STAMPS)/venv
 $(STAMPS)/run: requirements.lock $(STAMPS)/uv
 	@echo "installing $$(grep -c == requirements.lock) packages" >&2
 	@$(UV) pip install --python $(PY) --quiet --require-hashes --no-deps -r requirements.lock
+	@touch $@
+
+# The `trimtab` command, pointing at this checkout. uv brings its own build backend: nothing is fetched.
+$(STAMPS)/package: pyproject.toml $(STAMPS)/run
+	@$(UV) pip install --python $(PY) --quiet --offline --no-deps --editable .
 	@touch $@
 
 $(STAMPS)/test: requirements-test.lock $(STAMPS)/run
