@@ -1,0 +1,290 @@
+"""The field's words, spelled once.
+
+Each entry names a scenario field (by its path or its last key) or a metric (by its id without the
+statistic) with the label people read, one sentence of help, the symbol and which direction is better.
+Forms, help pages, chart axes, reports and tests read this table; nothing else spells a label. Labels are
+English msgids; the web translates them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Better = Literal["up", "down", "neutral"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    key: str
+    label: str
+    help: str = ""
+    symbol: str = ""
+    better: Better = "neutral"
+
+
+def _entry(key: str, label: str, help: str = "", *, symbol: str = "", better: Better = "neutral") -> Entry:
+    return Entry(key=key, label=label, help=help, symbol=symbol, better=better)
+
+
+_FIELDS: Final = (
+    _entry("name", "Name", "What this scenario is called."),
+    _entry("description", "Description", "What question it answers, for whoever opens it later."),
+    # sections
+    _entry("hardware", "Hardware", "Chips, servers and how many of them."),
+    _entry("topology", "Topology", "How the servers are wired."),
+    _entry("model", "Model", "The model that is served or trained."),
+    _entry("workload", "Workload", "What arrives, how long it is, and what was promised."),
+    _entry("serving", "Serving", "How the engine is configured, in vLLM's own words."),
+    _entry("training", "Training", "How the training step is cut over chips."),
+    _entry("reliability", "Reliability", "How often hosts fail and what a slice needs."),
+    _entry("economics", "Economics", "Prices, energy and how long the gear is written off."),
+    _entry("run", "Run", "The seed and the number of replications."),
+    # hardware
+    _entry("hardware.chip", "Chip", "The accelerator; its datasheet figures can be overridden one by one."),
+    _entry("hardware.server", "Server", "The chassis: chips in it, scale-up domain, NICs, host."),
+    _entry("hardware.chip_count", "Chips", "All chips that are owned, busy or idle.", symbol="N"),
+    _entry("hardware.pools", "Pools", "Further pools of other chips."),
+    _entry("hardware.chip_overrides", "Chip overrides", "Figures that differ from the datasheet."),
+    _entry("bf16_flop_per_s", "BF16 dense", "Peak dense 16-bit matrix rate; a multiply-accumulate is 2 FLOP."),
+    _entry("fp8_flop_per_s", "FP8 dense", "Peak dense 8-bit floating point matrix rate."),
+    _entry("int8_flop_per_s", "INT8 dense", "Peak dense 8-bit integer matrix rate."),
+    _entry("fp4_flop_per_s", "FP4 dense", "Peak dense 4-bit floating point matrix rate."),
+    _entry("hbm_bytes_per_s", "HBM bandwidth", "Datasheet bandwidth of the chip's main memory."),
+    _entry("hbm_bytes", "HBM capacity", "Datasheet size of the chip's main memory."),
+    _entry("hbm_visible_bytes", "HBM visible", "What the driver reports; engines budget with this."),
+    _entry("l2_bytes", "L2 cache", "Last-level cache on the chip."),
+    _entry("sram_bytes_per_core", "SRAM per core", "Shared memory of one SM or core."),
+    _entry("core_count", "Cores", "SMs, compute units or tensor cores."),
+    _entry("scaleup_bytes_per_s", "Scale-up per chip", "NVLink, xGMI or ICI bandwidth, per direction."),
+    _entry("pcie_bytes_per_s", "PCIe per chip", "Host link bandwidth, per direction."),
+    _entry("tdp_w", "TDP", "Thermal design power of one chip."),
+    # topology
+    _entry("topology.kind", "Fabric", "How switches are arranged above the servers."),
+    _entry("radix", "Switch ports", "Ports of one switch.", symbol="k"),
+    _entry("tiers", "Tiers", "Switch tiers; auto takes the fewest that hold the chips.", symbol="L"),
+    _entry("oversubscription_ratio", "Oversubscription", "Downlink over uplink bandwidth at the leaf; 1 is non-blocking."),
+    _entry("hb_domain_size", "Scale-up domain", "Chips that reach each other without the fabric.", symbol="K"),
+    _entry("transceiver_convention", "Transceiver count", "Which link ends carry an optical module."),
+    _entry("price_book", "Price book", "Dated, sourced prices."),
+    _entry("topology.cube_size", "Cube edge", "Chips along one edge of a reconfigurable cube."),
+    # model
+    _entry("model.name", "Model name", "A model of the catalog."),
+    _entry("model.config", "config.json", "A Hugging Face config.json, instead of a catalog name."),
+    # workload
+    _entry("workload.kind", "Kind of work", "Serving requests, or none: the fabric and reliability alone."),
+    _entry("workload.arrivals.kind", "Arrivals", "How requests arrive."),
+    _entry("workload.arrivals.request_per_s", "Request rate", "Mean offered load.", symbol="λ"),
+    _entry("workload.arrivals.concurrency", "Users", "Requests kept in flight: each finished one admits the next."),
+    _entry("workload.arrivals.cv", "Burstiness", "Coefficient of variation of the gaps; 1 is Poisson."),
+    _entry("workload.arrivals.path", "Trace file", "A request trace on disk (command line only)."),
+    _entry("workload.arrivals.trace", "Uploaded trace", "Identifier of an uploaded request trace."),
+    _entry("workload.arrivals.format", "Trace format", "mooncake, azure, burstgpt or csv."),
+    _entry("workload.arrivals.columns", "Columns", "Which column holds what, for a csv trace."),
+    _entry("workload.arrivals.time_scale", "Time scale", "2 plays the trace at half speed."),
+    _entry("workload.arrivals.limit", "Rows", "Use at most this many rows."),
+    _entry("workload.arrivals.window", "Window", "Start and end second of the trace to use."),
+    _entry("workload.lengths.kind", "Lengths", "How long prompts and answers are."),
+    _entry("workload.lengths.input_tokens", "Input", "Prompt tokens."),
+    _entry("workload.lengths.output_tokens", "Output", "Generated tokens."),
+    _entry("workload.lengths.input_mean_tokens", "Input, mean", "Mean prompt length."),
+    _entry("workload.lengths.input_cv", "Input, spread", "Standard deviation over mean."),
+    _entry("workload.lengths.output_mean_tokens", "Output, mean", "Mean answer length."),
+    _entry("workload.lengths.output_cv", "Output, spread", "Standard deviation over mean."),
+    _entry("workload.request_count", "Requests", "How many requests are simulated."),
+    _entry("workload.slo.ttft_s", "SLO TTFT", "First token must come within this time."),
+    _entry("workload.slo.tpot_s", "SLO TPOT", "Each further token must come within this time on average."),
+    _entry("workload.slo.attainment_fraction", "SLO share", "Share of requests that must meet both."),
+    # serving
+    _entry("serving.engine", "Engine", "Serving engine and version; sets its memory and overhead constants."),
+    _entry("serving.max_model_len", "Max model length", "Longest prompt plus answer that is admitted."),
+    _entry("serving.num_gpu_blocks_override", "KV blocks override", "Use this many KV blocks instead of the budget's."),
+    _entry("serving.kv_cache_memory_bytes", "KV memory override", "Use this much memory per chip for the KV cache."),
+    _entry("tp", "Tensor parallel", "Chips that share each layer.", symbol="TP"),
+    _entry("pp", "Pipeline parallel", "Stages of consecutive layers.", symbol="PP"),
+    _entry("dp", "Data parallel", "Replicas in training.", symbol="DP"),
+    _entry("ep", "Expert parallel", "Chips that share the experts.", symbol="EP"),
+    _entry("cp", "Context parallel", "Chips that share one sequence.", symbol="CP"),
+    _entry("serving.replica_count", "Replicas", "Copies of the model; auto uses all chips."),
+    _entry("serving.scheduler.kind", "Scheduler", "How prefill and decode share an iteration."),
+    _entry("max_num_seqs", "Running, max", "Sequences in one iteration at most."),
+    _entry("max_num_batched_tokens", "Token budget", "Tokens in one iteration at most."),
+    _entry("serving.router.kind", "Router", "Which replica takes a request."),
+    _entry("serving.kv.allocator", "KV allocator", "How KV memory is handed out."),
+    _entry("serving.kv.block_size", "KV block", "Tokens in one KV block."),
+    _entry("serving.kv.dtype", "KV format", "Number format of the KV cache; auto follows the model."),
+    _entry("serving.kv.gpu_memory_utilization", "Memory utilisation", "Share of visible memory that the engine may take."),
+    _entry("serving.kv.enable_prefix_caching", "Prefix cache", "Keep KV blocks of finished prompts for reuse."),
+    _entry("serving.kv.offload", "KV offload", "Further tiers behind HBM."),
+    _entry("serving.weights_dtype", "Weights", "Number format of the weights."),
+    _entry("serving.attention.kind", "Attention kernel", "flash tiles through SRAM; naive writes the scores to HBM."),
+    # reliability
+    _entry("host_availability_fraction", "Host availability", "Share of time that one host is up.", symbol="A"),
+    _entry("reliability.slice_chips", "Slice", "Chips that one job needs, all healthy."),
+    _entry("reliability.failures", "Failure rates", "A published catalogue of failures per component."),
+    _entry("reliability.spares", "Spares", "Servers kept ready."),
+    _entry("checkpoint_interval_s", "Checkpoint interval", "Time between checkpoints; auto takes Young's optimum."),
+    _entry("reliability.shocks", "Shocks", "A timeline of failures, drains and bursts."),
+    # economics
+    _entry("electricity_usd_per_kwh", "Electricity", "Price of energy at the meter."),
+    _entry("pue", "PUE", "Facility power over IT power."),
+    _entry("economics.depreciation_years", "Depreciation", "Years over which the gear is written off."),
+    _entry("economics.labour_usd_per_hour", "Labour", "Cost of one engineer hour."),
+    _entry("economics.minutes_per_suspect", "Minutes per suspect", "Time to clear one suspect after a fault."),
+    _entry("economics.connection_load_threshold_fraction", "Idle link threshold", "Links loaded below this count as connection tax."),
+    _entry("economics.alternatives", "Alternatives", "Scenarios that you may have to move to, with probabilities."),
+    _entry("run.seed", "Seed", "Same seed, same arrivals and lengths."),
+    _entry("run.replications", "Replications", "Independent repetitions with their own seeds."),
+)
+
+_METRICS: Final = (
+    _entry("model.parameter_count", "Parameters", "All weights of the model."),
+    _entry("model.active_parameter_count", "Active parameters", "Weights that one token touches."),
+    _entry("model.kv_bytes_per_token", "KV per token", "Cache that one token leaves in all layers, 16 bit unless set."),
+    _entry("model.weight_bytes", "Weights", "All weights in their number format."),
+    _entry("memory.weight_bytes_per_chip", "Weights per chip", "Largest rank."),
+    _entry("memory.kv_bytes_per_chip", "KV memory per chip", "What the budget leaves for the KV cache.", better="up"),
+    _entry("memory.kv_token_capacity", "KV tokens", "Tokens that one replica can hold.", better="up"),
+    _entry("memory.kv_block_count", "KV blocks", "Blocks of one replica (minimum over its ranks).", better="up"),
+    _entry("memory.max_concurrency_at_max_len", "Concurrency at full length", "Requests of max_model_len that fit at once.", better="up"),
+    _entry("memory.kv_internal_waste_fraction", "Internal waste", "Share of allocated KV memory that no token uses.", better="down"),
+    _entry("memory.kv_useful_fraction", "Useful KV", "Share of allocated KV memory that holds tokens.", better="up"),
+    _entry("compute.decode_step_s", "Decode step", "One iteration in which every running sequence gains a token, at the mean batch.", better="down"),
+    _entry("compute.prefill_step_s", "Prefill step", "One iteration that reads a mean prompt, nothing else.", better="down"),
+    _entry("compute.roofline_bound", "Bound by", "What the decode step waits for most."),
+    _entry("compute.moved_bytes_per_output_token", "Bytes per output token", "Traffic per generated token.", better="down"),
+    _entry("serving.ttft_s", "TTFT", "Time to first token: from arrival to the first generated token.", better="down"),
+    _entry("serving.tpot_s", "TPOT", "Time per output token after the first: (end − first token) ÷ (output − 1).", better="down"),
+    _entry("serving.itl_s", "ITL", "Gap between two tokens of a request.", better="down"),
+    _entry("serving.e2e_s", "End to end", "From arrival to the last token.", better="down"),
+    _entry("serving.queue_s", "Queue", "From arrival to the first iteration that serves the request.", better="down"),
+    _entry("serving.request_per_s", "Requests served", "Finished requests per second of simulated time.", better="up"),
+    _entry("serving.input_token_per_s", "Input throughput", "Prompt tokens of finished requests per second.", better="up"),
+    _entry("serving.output_token_per_s", "Output throughput", "Generated tokens per second, all replicas.", better="up"),
+    _entry("serving.output_token_per_s_per_chip", "Throughput per chip", "Generated tokens per second and chip.", better="up"),
+    _entry("serving.slo_goodput_request_per_s", "SLO goodput", "Requests per second that met the SLO.", better="up"),
+    _entry("serving.slo_attainment_fraction", "Within SLO", "Share of requests that met the SLO.", better="up"),
+    _entry("serving.capacity_request_per_s", "Capacity", "Saturated request rate of the same mix, closed form.", better="up"),
+    _entry("serving.offered_load_ratio", "Offered load", "Offered rate over capacity.", symbol="ρ", better="down"),
+    _entry("serving.completed_count", "Completed", "Requests that finished."),
+    _entry("serving.rejected_count", "Rejected", "Requests that can never fit.", better="down"),
+    _entry("serving.preemption_count", "Preemptions", "Times a running request lost its KV blocks.", better="down"),
+    _entry("serving.mean_batch_size", "Mean batch", "Sequences per iteration."),
+    _entry("serving.makespan_s", "Makespan", "From the first arrival to the last token."),
+    _entry("serving.kv_usage_fraction", "KV in use", "Share of KV blocks in use."),
+    _entry("serving.mfu_fraction", "MFU", "Model FLOP over peak FLOP of the owned chips.", better="up"),
+    _entry("serving.mbu_fraction", "MBU", "Bytes read over peak HBM bytes.", better="up"),
+    _entry("serving.regime", "Regime", "Stable, near saturation, or overloaded."),
+    _entry("serving.replica_count", "Replicas", "Copies of the model that serve."),
+    _entry("fabric.switch_count", "Switches", better="down"),
+    _entry("fabric.link_count", "Links", better="down"),
+    _entry("fabric.transceiver_count", "Transceivers", "Under the chosen convention.", better="down"),
+    _entry("fabric.ocs_count", "Optical switches"),
+    _entry("fabric.tiers", "Tiers", better="down"),
+    _entry("fabric.island_count", "Islands", "Parts that the fabric does not join; 1 is connected.", better="down"),
+    _entry("fabric.diameter_hops", "Longest path", "Links on the longest shortest path.", better="down"),
+    _entry("fabric.mean_hops", "Mean path", "Links on a mean path.", better="down"),
+    _entry("fabric.bisection_bytes_per_s", "Bisection", "Bandwidth across the worst even cut, per direction.", better="up"),
+    _entry("fabric.fabric_capex_usd", "Fabric price", "Switches, links and optics.", better="down"),
+    _entry("fabric.fabric_power_w", "Fabric power", better="down"),
+    _entry("fabric.routing_adjacency_count", "Routing adjacencies", "Neighbour pairs to configure and watch.", better="down"),
+    _entry("fabric.all_to_all_slowdown_ratio", "All-to-all, extra hop", "Extra all-to-all time from forwarding inside the scale-up domain.", better="down"),
+    _entry("fabric.collective.all_reduce_s", "All-reduce", better="down"),
+    _entry("fabric.collective.all_gather_s", "All-gather", better="down"),
+    _entry("fabric.collective.reduce_scatter_s", "Reduce-scatter", better="down"),
+    _entry("fabric.collective.all_to_all_s", "All-to-all", better="down"),
+    _entry("reliability.slice_goodput_fraction", "Slice goodput, OCS", "Share of chips in full slices when cubes are re-wired freely.", better="up"),
+    _entry("reliability.static_goodput_fraction", "Slice goodput, static", "Share of chips in full slices of a fixed torus, aligned.", better="up"),
+    _entry("reliability.mtbf_s", "Time between interruptions", "Mean, for one slice.", better="up"),
+    _entry("reliability.goodput_fraction", "Goodput", "Share of time that survives failures and checkpoints.", better="up"),
+    _entry("reliability.checkpoint_interval_s", "Checkpoint interval"),
+    _entry("cost.capex_usd", "Capex", better="down"),
+    _entry("cost.opex_usd_per_hour", "Opex", better="down"),
+    _entry("cost.tco_usd_per_year", "TCO", better="down"),
+    _entry("cost.usd_per_million_output_tokens", "Per million output tokens", better="down"),
+    _entry("cost.usd_per_million_tokens", "Per million tokens", "Input and output together.", better="down"),
+    _entry("cost.power_w", "Power", "At the meter, PUE included.", better="down"),
+    _entry("cost.joule_per_token", "Energy per output token", better="down"),
+    _entry("cost.priced_fraction", "Priced", "Share of the bill's items that have a price.", better="up"),
+    _entry("analysis.effective_utilisation_fraction", "Effective utilisation", "Useful model FLOP over peak × time × chips owned.", better="up"),
+    _entry("analysis.busy_fraction", "Busy", "Share of chip time that computes.", better="up"),
+    _entry("analysis.waiting.hbm_fraction", "Waiting for HBM", better="down"),
+    _entry("analysis.waiting.scaleup_fraction", "Waiting for scale-up", better="down"),
+    _entry("analysis.waiting.scaleout_fraction", "Waiting for scale-out", better="down"),
+    _entry("analysis.waiting.host_fraction", "Waiting for the host", better="down"),
+    _entry("analysis.waiting.bubble_fraction", "Pipeline bubble", better="down"),
+    _entry("analysis.waiting.queue_fraction", "Idle", "No iteration running, or the chip is not allocated.", better="down"),
+    _entry("analysis.waiting.overhead_fraction", "Launch and CPU", better="down"),
+    _entry("analysis.waiting.failure_fraction", "Failure", better="down"),
+    _entry("analysis.doubling", "Gain if doubled", "Capacity with twice the resource over capacity now.", better="up"),
+    _entry("analysis.bottleneck", "Bottleneck", "The resource whose doubling brings most."),
+)
+
+_TERMS: Final = (
+    _entry("term.trim", "Trim (配平)", "The small change that rebalances a large machine."),
+    _entry("term.waiting_tax", "Waiting tax", "What chips cost while they wait."),
+    _entry("term.connection_tax", "Connection tax", "What links and switches cost that the work hardly loads."),
+    _entry("term.understanding_tax", "Understanding tax", "What it costs to find the cause of a fault."),
+    _entry("term.change_tax", "Change tax", "What it costs to move to another configuration."),
+    _entry("term.bottleneck_budget", "Bottleneck budget", "What each resource would bring if it were doubled."),
+    _entry("term.fault_visibility", "Fault visibility", "One over the number of suspects after a symptom."),
+    _entry("term.rail", "Rail", "The chips with the same index in every server, and the switches they share."),
+    _entry("term.islands", "Islands", "Groups of chips that the fabric does not join."),
+    _entry("term.kv_block", "KV block", "A fixed number of tokens' keys and values, the unit of paging."),
+    _entry("term.slice", "Slice", "The chips that one job holds."),
+    _entry("term.ocs", "OCS", "Optical circuit switch: mirrors that re-wire cubes of chips."),
+)
+
+ENTRIES: Final[dict[str, Entry]] = {entry.key: entry for entry in (*_FIELDS, *_METRICS, *_TERMS)}
+_STATISTICS: Final = {"mean": "mean", "max": "max", "min": "min"}
+_RESOURCES: Final = {
+    "compute": "Compute",
+    "hbm": "HBM",
+    "hbm_bandwidth": "HBM bandwidth",
+    "hbm_capacity": "HBM capacity",
+    "l2": "L2",
+    "scaleup": "Scale-up",
+    "scaleout": "Scale-out",
+    "host": "Host",
+    "bubble": "Pipeline bubble",
+    "overhead": "Launch and CPU",
+    "queue": "Idle",
+    "failure": "Failure",
+}
+
+
+def entry(path: str) -> Entry | None:
+    """The entry of a scenario path or metric id: by the whole, without its statistic, then by its last key."""
+    parts = path.split(".")
+    if parts[-1] in _STATISTICS or re.fullmatch(r"[pq]\d+", parts[-1]):
+        parts = parts[:-1]
+    for start in range(len(parts)):
+        found = ENTRIES.get(".".join(parts[start:]))
+        if found is not None:
+            return found
+    return None
+
+
+def statistic(metric: str) -> str:
+    """`serving.ttft_s.p95` -> "p95"; "" where the id has none."""
+    last = metric.rsplit(".", 1)[-1]
+    return last if last in _STATISTICS or re.fullmatch(r"[pq]\d+", last) else ""
+
+
+def label(path: str) -> str:
+    """English label of a field or metric with its statistic; the id itself where the glossary has none."""
+    found = entry(path)
+    if found is None:
+        return path
+    mark = statistic(path)
+    return f"{found.label} {mark}" if mark else found.label
+
+
+def resource_label(resource: str) -> str:
+    return _RESOURCES.get(resource, resource)
+
+
+def better(path: str) -> Better:
+    found = entry(path)
+    return found.better if found else "neutral"
