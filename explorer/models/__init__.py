@@ -1,0 +1,19 @@
+"""The rows: scenarios with their revisions, runs with their logs, results, shared links, uploaded traces."""
+
+from explorer.models.result import CachedResult
+from explorer.models.run import Run, RunEvent, Status
+from explorer.models.scenario import Revision, SavedScenario, Visibility
+from explorer.models.share import ShareLink
+from explorer.models.trace import TraceUpload
+
+__all__ = [
+    "CachedResult",
+    "Revision",
+    "Run",
+    "RunEvent",
+    "SavedScenario",
+    "ShareLink",
+    "Status",
+    "TraceUpload",
+    "Visibility",
+]
