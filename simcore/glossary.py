@@ -176,7 +176,6 @@ _METRICS: Final = (
     _entry("serving.mfu_fraction", "MFU", "Model FLOP over peak FLOP of the owned chips.", better="up"),
     _entry("serving.mbu_fraction", "MBU", "Bytes read over peak HBM bytes.", better="up"),
     _entry("serving.regime", "Regime", "Stable, near saturation, or overloaded."),
-    _entry("serving.replica_count", "Replicas", "Copies of the model that serve."),
     _entry("fabric.switch_count", "Switches", better="down"),
     _entry("fabric.link_count", "Links", better="down"),
     _entry("fabric.transceiver_count", "Transceivers", "Under the chosen convention.", better="down"),

@@ -1,0 +1,211 @@
+"""Start from what people have: a model id, a config.json, or a `vllm serve` line becomes a scenario.
+
+Nothing is guessed silently: an option that is not understood is named in a warning and left out, and one
+whose value is wrong is an error at that option.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any, Final
+
+from simcore.catalog import Catalog
+from simcore.errors import InputError, Message
+from simcore.scenario.documents import load_document
+
+MAX_TEXT_BYTES = 200_000
+
+# vllm serve option -> (scenario path, how to read it)
+_OPTIONS: Final = {
+    "--tensor-parallel-size": ("serving.parallelism.tp", int),
+    "-tp": ("serving.parallelism.tp", int),
+    "--pipeline-parallel-size": ("serving.parallelism.pp", int),
+    "-pp": ("serving.parallelism.pp", int),
+    "--data-parallel-size": ("serving.replica_count", int),
+    "-dp": ("serving.replica_count", int),
+    "--max-model-len": ("serving.max_model_len", "tokens"),
+    "--max-num-seqs": ("serving.scheduler.max_num_seqs", "tokens"),
+    "--max-num-batched-tokens": ("serving.scheduler.max_num_batched_tokens", "tokens"),
+    "--gpu-memory-utilization": ("serving.kv.gpu_memory_utilization", float),
+    "--block-size": ("serving.kv.block_size", int),
+    "--kv-cache-dtype": ("serving.kv.dtype", "dtype"),
+    "--dtype": ("serving.weights_dtype", "dtype"),
+    "--quantization": ("serving.weights_dtype", "dtype"),
+    "-q": ("serving.weights_dtype", "dtype"),
+    "--num-gpu-blocks-override": ("serving.num_gpu_blocks_override", int),
+    "--kv-cache-memory-bytes": ("serving.kv_cache_memory_bytes", "tokens"),
+    "--seed": ("run.seed", int),
+}
+_MODEL_OPTIONS: Final = ("--model", "--model-tag")
+_WITHOUT_EFFECT: Final = frozenset(
+    {
+        "--host", "--port", "--served-model-name", "--trust-remote-code", "--api-key", "--uvicorn-log-level",
+        "--tokenizer", "--tokenizer-mode", "--download-dir", "--load-format", "--revision", "--chat-template",
+        "--enable-auto-tool-choice", "--tool-call-parser", "--reasoning-parser", "--generation-config",
+        "--disable-log-requests", "--disable-log-stats", "--enable-chunked-prefill", "--allowed-origins",
+        "--root-path", "--ssl-keyfile", "--ssl-certfile", "--hf-token", "--hf-overrides", "--swap-space",
+    }
+)  # fmt: skip
+_DTYPES: Final = {
+    "auto": "auto", "bfloat16": "bf16", "bf16": "bf16", "float16": "fp16", "half": "fp16", "fp16": "fp16",
+    "fp8": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8", "int8": "int8", "mxfp4": "mxfp4", "nvfp4": "nvfp4",
+    "modelopt": "fp8", "modelopt_fp4": "nvfp4", "awq": "int4", "gptq": "int4", "awq_marlin": "int4",
+    "gptq_marlin": "int4",
+}  # fmt: skip
+
+
+def document_from_text(text: str, catalog: Catalog) -> tuple[dict[str, Any], list[Message]]:
+    """A scenario document from what a person pasted, with what was not understood."""
+    if len(text) > MAX_TEXT_BYTES:
+        raise InputError.at(
+            "text", "paste.too_large", "got {got:,} characters; paste at most {allowed:,}", got=len(text),
+            allowed=MAX_TEXT_BYTES,
+        )  # fmt: skip
+    stripped = text.strip()
+    if not stripped:
+        raise InputError.at(
+            "text",
+            "paste.empty",
+            "nothing was pasted; paste a model id such as Qwen/Qwen3-32B, a config.json or a vllm serve line",
+        )
+    if stripped.startswith("{"):
+        return _from_json(stripped)
+    if "\n" in stripped and ":" in stripped.splitlines()[0] and not stripped.startswith("vllm"):
+        return load_document(stripped, path="text"), []
+    words = _words(stripped)
+    if words[:2] == ["vllm", "serve"] or any(word.startswith("--") for word in words):
+        return _from_vllm(words, catalog)
+    if len(words) > 1:
+        raise InputError.at(
+            "text",
+            "paste.unreadable",
+            "got {got!r}, which is neither a model id, nor JSON, nor a vllm serve line; paste one of those",
+            got=stripped[:60],
+        )
+    return _from_model_id(stripped, catalog), []
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text.replace("\\\n", " "))
+    except ValueError as error:
+        raise InputError.at(
+            "text", "paste.quotes", "the line's quotes do not close ({reason}); check them", reason=str(error)
+        ) from None
+
+
+def _from_json(text: str) -> tuple[dict[str, Any], list[Message]]:
+    try:
+        config = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        line = getattr(error, "lineno", 0)
+        raise InputError.at(
+            "text", "paste.json", "line {line} is not JSON ({reason}); paste the whole file", line=line,
+            reason=getattr(error, "msg", "nested too deep"),
+        ) from None  # fmt: skip
+    if "name" in config and not {"architectures", "model_type"} & config.keys():
+        return config, []
+    name = str(config.get("_name_or_path") or config.get("model_type") or "config.json")
+    return {"name": name[:200], "model": {"name": name[:200], "config": config}}, []
+
+
+def _from_model_id(model_id: str, catalog: Catalog) -> dict[str, Any]:
+    slug = catalog.find_model(model_id)
+    if slug is None:
+        raise InputError.at(
+            "text",
+            "paste.unknown_model",
+            "no model called {got!r} in the catalog (closest: {closest}); paste its config.json instead",
+            got=model_id[:100],
+            closest=", ".join(catalog.closest_models(model_id)) or "none",
+        )
+    return {"name": model_id, "model": {"name": slug}}
+
+
+def _from_vllm(words: list[str], catalog: Catalog) -> tuple[dict[str, Any], list[Message]]:
+    words = words[2:] if words[:2] == ["vllm", "serve"] else words
+    pairs, positional = _options(words)
+    model_id = next((pairs.pop(name) for name in _MODEL_OPTIONS if name in pairs), None) or next(iter(positional), None)
+    if not model_id:
+        raise InputError.at(
+            "text", "vllm.no_model", "the line names no model; write `vllm serve Qwen/Qwen3-32B …`"
+        )
+    document = _from_model_id(model_id, catalog)
+    warnings: list[Message] = []
+    for option, value in pairs.items():
+        if option in _OPTIONS:
+            path, reader = _OPTIONS[option]
+            _put(document, path, _read(option, value, reader))
+        elif option not in _WITHOUT_EFFECT:
+            warnings.append(
+                Message(
+                    code="vllm.ignored",
+                    template="{option} is not modelled and was left out",
+                    params={"option": option},
+                    path="text",
+                )
+            )
+    _own_enough_chips(document)
+    return document, warnings
+
+
+def _options(words: list[str]) -> tuple[dict[str, str], list[str]]:
+    pairs: dict[str, str] = {}
+    positional: list[str] = []
+    index = 0
+    while index < len(words):
+        word = words[index]
+        index += 1
+        if not word.startswith("-"):
+            positional.append(word)
+            continue
+        option, equals, value = word.partition("=")
+        if not equals and index < len(words) and not words[index].startswith("-"):
+            value = words[index]
+            index += 1
+        pairs[option.replace("_", "-")] = value
+    return pairs, positional
+
+
+def _read(option: str, value: str, reader: Any) -> Any:
+    try:
+        if reader == "dtype":
+            return _DTYPES[value.lower()]
+        if reader == "tokens":
+            return _human_integer(value)
+        return reader(value)
+    except (ValueError, KeyError):
+        allowed = ", ".join(sorted(_DTYPES)) if reader == "dtype" else "a number"
+        raise InputError.at(
+            option, "vllm.value", "got {got!r}; {allowed} is needed", got=value[:40], allowed=allowed
+        ) from None
+
+
+def _human_integer(text: str) -> int | str:
+    """vLLM reads 32k as 32,000 and 32K as 32,768."""
+    if text.lower() in ("auto", "-1"):
+        return "auto"
+    scales = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}
+    if text and text[-1] in scales:
+        return int(float(text[:-1]) * scales[text[-1]])
+    return int(text)
+
+
+def _put(document: dict[str, Any], path: str, value: Any) -> None:
+    *parents, last = path.split(".")
+    for key in parents:
+        document = document.setdefault(key, {})
+    document[last] = value
+    if parents and parents[-1] == "scheduler":
+        document.setdefault("kind", "chunked_prefill")
+
+
+def _own_enough_chips(document: dict[str, Any]) -> None:
+    """A vllm line that asks for more than one server's chips gets as many as it uses."""
+    serving = document.get("serving", {})
+    parallelism = serving.get("parallelism", {})
+    replicas = serving.get("replica_count", 1)
+    used = parallelism.get("tp", 1) * parallelism.get("pp", 1) * replicas
+    if isinstance(used, int) and used > 8:
+        document["hardware"] = {"chip_count": -(-used // 8) * 8}

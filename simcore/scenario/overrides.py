@@ -1,0 +1,143 @@
+"""Overrides: `path=value` edits on a document, the same everywhere (--set, ?o=, sweeps, the form).
+
+A value is what a person would type: `400 Gb/s`, `8`, `true`, `null`, `[1, 2]`. `x2` multiplies the
+current value of a numeric path; for a chip figure it multiplies the datasheet's. Changing the `kind` of
+a union drops the keys that the new kind does not have, and says so.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from simcore.errors import InputError, Message
+from simcore.scenario.schema import Scenario
+
+_FACTOR: Final = re.compile(r"^[x×](\d+(?:\.\d+)?)$")
+_CHIP_FIGURES: Final = "hardware.chip_overrides."
+
+
+def apply_overrides(
+    document: Mapping[str, Any], overrides: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[Message]]:
+    """A new document with the overrides set, and warnings for keys that a change of kind dropped.
+
+    The result is not yet validated: `Scenario.parse` says what is wrong with it, at its path.
+    """
+    edited = copy.deepcopy(dict(document))
+    warnings: list[Message] = []
+    for path, value in overrides.items():
+        _set(edited, path, _factor(edited, path, _typed(value)))
+        if path.endswith(".kind") or path == "kind":
+            warnings += _drop_foreign_keys(edited, path)
+    return edited, warnings
+
+
+def parse_assignment(text: str) -> tuple[str, str]:
+    """`path=value` as its two halves."""
+    path, separator, value = text.partition("=")
+    if not separator or not path.strip():
+        raise InputError.at(
+            "--set", "override.malformed", "got {got!r}; write path=value, such as topology.kind=rail_only", got=text
+        )
+    return path.strip(), value.strip()
+
+
+def _typed(value: Any) -> Any:
+    """Text as JSON where it is JSON (numbers, true, null, lists), else as the text it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _factor(document: dict[str, Any], path: str, value: Any) -> Any:
+    match = _FACTOR.match(value) if isinstance(value, str) else None
+    if match is None or path.startswith(_CHIP_FIGURES):
+        return value
+    current: Any = Scenario.parse(document)
+    for key in path.split("."):
+        current = current.get(key) if isinstance(current, Mapping) else getattr(current, key, None)
+    if isinstance(current, bool) or not isinstance(current, int | float):
+        raise InputError.at(
+            path, "override.not_numeric", "{factor} multiplies a number, and the value here is {got}", factor=value,
+            got=repr(current)[:60],
+        )  # fmt: skip
+    product = current * float(match[1])
+    return int(product) if isinstance(current, int) and product.is_integer() else product
+
+
+def _set(document: dict[str, Any], path: str, value: Any) -> None:
+    keys = path.split(".")
+    if len(keys) > 12 or not all(keys):
+        raise InputError.at(path, "override.path", "this is not a path of a scenario; write it like serving.kv.block_size")
+    here = document
+    for key in keys[:-1]:
+        below = here.get(key)
+        if not isinstance(below, dict):
+            below = here[key] = {}
+        here = below
+    if value is None and keys[-1] not in ("topology",):
+        here.pop(keys[-1], None)
+    else:
+        here[keys[-1]] = value
+
+
+def _drop_foreign_keys(document: dict[str, Any], path: str) -> list[Message]:
+    """Keys that the new kind lacks are dropped from the section whose kind changed."""
+    section_path = path.rpartition(".")[0]
+    section: Any = document
+    for key in section_path.split(".") if section_path else []:
+        section = section.get(key, {})
+    allowed = _keys_of_kind(section_path, section.get("kind"))
+    if allowed is None:
+        return []
+    dropped = [key for key in section if key not in allowed]
+    for key in dropped:
+        del section[key]
+    return [
+        Message(
+            code="override.dropped",
+            template="{key} was dropped: kind {kind} does not have it",
+            params={"key": key, "kind": section.get("kind")},
+            path=f"{section_path}.{key}",
+        )
+        for key in dropped
+    ]
+
+
+def _keys_of_kind(section_path: str, kind: object) -> set[str] | None:
+    for model in union_members(section_path):
+        field = model.model_fields.get("kind")
+        if field is not None and field.default == kind:
+            return set(model.model_fields)
+    return None
+
+
+def union_members(section_path: str) -> list[type[BaseModel]]:
+    """The specification classes that may stand at a path of the schema, such as `topology`."""
+    candidates: list[type[BaseModel]] = [Scenario]
+    for key in section_path.split(".") if section_path else []:
+        annotations = [m.model_fields[key].annotation for m in candidates if key in m.model_fields]
+        candidates = [found for annotation in annotations for found in _models(annotation)]
+    return candidates
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    origin = typing.get_origin(annotation)
+    if origin is typing.Annotated:
+        return _models(typing.get_args(annotation)[0])
+    if origin in (typing.Union, types.UnionType):
+        return [found for argument in typing.get_args(annotation) for found in _models(argument)]
+    return []

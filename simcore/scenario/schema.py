@@ -1,0 +1,148 @@
+"""The scenario document: an untrusted description of hardware, topology, model, workload and knobs.
+
+It is made of the engines' own specification classes, so a new topology, scheduler or arrival law enters
+the schema by joining its union. Every section has a default; the smallest scenario is `{name: x}`.
+Unknown keys, wrong units and impossible values are refused with the full path. A scenario knows no
+catalog: whether a chip exists and whether the model fits is for the plan to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from simcore.cost import EconomicsSpec
+from simcore.errors import InputError
+from simcore.fabric import Topology
+from simcore.parallelism import Parallelism
+from simcore.reliability import ReliabilitySpec
+from simcore.scenario.migrate import migrate
+from simcore.serving.router import RoundRobin, Router
+from simcore.serving.schedulers import ChunkedPrefill, Scheduler
+from simcore.spec import Spec, as_input_error
+from simcore.workload.arrivals import Arrivals, Poisson
+from simcore.workload.lengths import Lengths, LogNormal
+
+MAX_CHIPS = 1_048_576
+MAX_REQUESTS = 5_000_000
+
+Slug = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[a-z0-9][a-z0-9.\-]*$")]
+
+
+class Hardware(Spec):
+    """Chips, servers and how many of them."""
+
+    chip: Slug = "nvidia-h100-sxm"
+    chip_overrides: dict[str, float | str] = Field(default_factory=dict)
+    server: Slug = "auto"
+    chip_count: int = Field(default=8, ge=1, le=MAX_CHIPS)
+    pools: tuple[Any, ...] = Field(default=(), max_length=0)  # one pool so far; the contract's empty list is read
+
+
+class ModelChoice(Spec):
+    """A catalog name, or a Hugging Face config.json (the config wins; the name is then a label)."""
+
+    name: str = Field(default="llama-3.1-8b", min_length=1, max_length=200)
+    config: dict[str, Any] | None = None
+
+
+class Slo(Spec):
+    """What was promised: both times must be met for a request to count as goodput."""
+
+    ttft_s: float = Field(default=1.0, gt=0, le=86_400)
+    tpot_s: float = Field(default=0.05, gt=0, le=3_600)
+    attainment_fraction: float = Field(default=0.95, gt=0, le=1)
+
+
+class Workload(Spec):
+    """What arrives. `kind: none` asks for fabric, reliability and cost alone."""
+
+    kind: Literal["serving", "none"] = "serving"
+    arrivals: Arrivals = Field(default_factory=lambda: Poisson(request_per_s=8.0))
+    lengths: Lengths = Field(
+        default_factory=lambda: LogNormal(
+            input_mean_tokens=1024, input_cv=1.0, output_mean_tokens=256, output_cv=1.0
+        )
+    )
+    request_count: int = Field(default=10_000, ge=1, le=MAX_REQUESTS)
+    slo: Slo = Field(default_factory=Slo)
+
+
+class KvCache(Spec):
+    """The KV cache, in vLLM's own option names."""
+
+    allocator: Literal["paged"] = "paged"
+    block_size: int = Field(default=16, ge=1, le=1024)
+    dtype: Literal["auto", "bf16", "fp16", "fp8"] = "auto"
+    gpu_memory_utilization: float = Field(default=0.9, gt=0, le=1)
+    enable_prefix_caching: Literal[False] = False
+    offload: tuple[Any, ...] = Field(default=(), max_length=0)
+
+
+class Attention(Spec):
+    """Which attention kernel runs."""
+
+    kind: Literal["flash", "naive"] = "flash"
+
+
+class Serving(Spec):
+    """The engine and its knobs, in vLLM's own option names."""
+
+    engine: str = Field(default="vLLM 0.19", min_length=3, max_length=40)
+    max_model_len: Literal["auto"] | Annotated[int, Field(ge=1, le=16_777_216)] = "auto"
+    num_gpu_blocks_override: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
+    kv_cache_memory_bytes: Annotated[float, Field(gt=0, le=1e15)] | None = None
+    parallelism: Parallelism = Field(default_factory=Parallelism)
+    replica_count: Literal["auto"] | Annotated[int, Field(ge=1, le=MAX_CHIPS)] = "auto"
+    scheduler: Scheduler = Field(default_factory=ChunkedPrefill)
+    router: Router = Field(default_factory=RoundRobin)
+    kv: KvCache = Field(default_factory=KvCache)
+    weights_dtype: Literal["auto", "bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"] = "auto"
+    attention: Attention = Field(default_factory=Attention)
+
+
+class RunOptions(Spec):
+    """Seed of the random streams."""
+
+    seed: int = Field(default=1, ge=0, le=2**63 - 1)
+    replications: Literal[1] = 1
+
+
+class Scenario(Spec):
+    """One what-if: everything a plan needs, and nothing that a plan decides."""
+
+    schema_version: Literal[1] = 1
+    name: str = Field(min_length=1, max_length=200)
+    description: str = Field(default="", max_length=20_000)
+    hardware: Hardware = Field(default_factory=Hardware)
+    topology: Topology | None = None  # None: the server's own
+    model: ModelChoice = Field(default_factory=ModelChoice)
+    workload: Workload = Field(default_factory=Workload)
+    serving: Serving = Field(default_factory=Serving)
+    reliability: ReliabilitySpec = Field(default_factory=ReliabilitySpec)
+    economics: EconomicsSpec = Field(default_factory=EconomicsSpec)
+    run: RunOptions = Field(default_factory=RunOptions)
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> Self:
+        """A document as a scenario. Raises InputError with one message per problem."""
+        if not isinstance(document, Mapping):
+            raise InputError.at(
+                "",
+                "document.not_mapping",
+                "got {kind}; a scenario is a mapping of keys such as name, hardware, workload",
+                kind=type(document).__name__,
+            )
+        try:
+            return cls.model_validate(migrate(dict(document)))
+        except ValidationError as error:
+            raise as_input_error(error) from None
+
+    @model_validator(mode="after")
+    def _expert_parallel_needs_its_chips(self) -> Self:
+        parallelism = self.serving.parallelism
+        if parallelism.dp != 1:
+            raise ValueError("serving.parallelism.dp: replicas are set by serving.replica_count; remove dp")
+        return self

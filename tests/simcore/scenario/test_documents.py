@@ -1,0 +1,49 @@
+"""Documents are read safely: bounded, without bombs, with line and column."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simcore.errors import InputError
+from simcore.scenario.documents import MAX_DOCUMENT_BYTES, dump_document, load_document
+
+BOMB = "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\nname: bomb\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (BOMB, "document.alias"),
+        ("name: x\n" + " " * MAX_DOCUMENT_BYTES, "document.too_large"),
+        ("[" * 5000, "document.too_deep"),
+        ('{"a":' * 3000, "document.too_deep"),
+        ("- just\n- a list", "document.not_mapping"),
+        ("name: [unclosed", "document.unreadable"),
+        ("name: a\nname: b", "document.unreadable"),
+        ("!!python/object/apply:os.system ['true']", "document.unreadable"),
+        (b"\xff\xfe\x00", "document.not_text"),
+        ("", "document.not_mapping"),
+    ],
+)
+def test_bad_documents_get_one_clear_message(text, code):
+    with pytest.raises(InputError) as caught:
+        load_document(text)
+    assert caught.value.message.code == code
+
+
+def test_an_unreadable_document_names_line_and_column():
+    with pytest.raises(InputError, match="line 2, column"):
+        load_document("name: x\nhardware: {chip: [")
+
+
+def test_yaml_and_json_give_the_same():
+    assert load_document('{"name": "x", "run": {"seed": 3}}') == load_document("name: x\nrun: {seed: 3}")
+
+
+def test_dates_stay_text():
+    assert load_document("name: 2026-11-30")["name"] == "2026-11-30"
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=8), st.one_of(st.integers(), st.text(max_size=20)), max_size=5))
+def test_what_is_written_reads_back(document):
+    assert load_document(dump_document(document)) == document or not document
