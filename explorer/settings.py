@@ -261,7 +261,7 @@ SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 
 # --- tasks and sockets ------------------------------------------------------------------------------------
-CELERY_BROKER_URL = REDIS_URL or "embedded://"
+CELERY_BROKER_URL = REDIS_URL or "embedded://localhost"
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = (
     {"visibility_timeout": RUN_TIME_LIMIT_S + 3600} if REDIS_URL else {"path": str(VAR_DIR / "queue.sqlite3")}
 )
@@ -291,5 +291,8 @@ LOGGING = {
     "formatters": {"line": {"format": "%(levelname)s %(name)s: %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["console"], "level": env_str("LOG_LEVEL", "WARNING")},
-    "loggers": {"explorer": {"level": env_str("LOG_LEVEL", "INFO")}},
+    "loggers": {
+        "explorer": {"level": env_str("LOG_LEVEL", "INFO")},
+        "django.request": {"level": "ERROR"},  # a mistyped address is not news
+    },
 }
