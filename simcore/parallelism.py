@@ -32,3 +32,15 @@ class Parallelism(Spec):
     @property
     def replica_chip_count(self) -> int:
         return self.tp_ranks * self.pp * self.cp
+
+
+def stage_layers(layers: int, pp: int) -> tuple[int, ...]:
+    """Layers of each pipeline stage as vLLM cuts them: even, the rest one each from the last stage but one.
+
+    >>> stage_layers(61, 4), stage_layers(80, 8)[0]
+    ((15, 15, 16, 15), 10)
+    """
+    stages = [layers // pp] * pp
+    for extra in range(layers % pp):
+        stages[-2 - extra] += 1
+    return tuple(stages)

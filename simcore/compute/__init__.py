@@ -1,0 +1,1 @@
+"""What one forward step costs on one chip: operators, roofline, attention, step table."""

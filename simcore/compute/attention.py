@@ -1,0 +1,169 @@
+"""Attention on one chip: KV-bandwidth bound in decode, arithmetic bound in prefill.
+
+Decode reads each sequence's KV once per layer: `max(flop/(e_c·peak), KV bytes/(e_m·bw))` per context
+token. Prefill costs per *pair* (query, key): 4·heads·head_dim FLOP. Two ways to run it:
+
+- `flash`: scores stay on chip. K and V cross HBM once where those of the heads that run together fit in
+  L2; otherwise each block of query rows reads them anew, `2·d·bytes / rows` per pair, with
+  `rows = SRAM / (4·d·bytes)` (the Θ(N² d² / M) of the FlashAttention paper).
+- `naive`: the N×N scores are written, read and written by softmax and read again, in 16 bit, and the half
+  above the diagonal is not skipped.
+
+Limits: chunk edges, the longest CTA and split-KV reduction are inside the fitted efficiency; a window
+layer costs per pair like a full one, over at most `window` keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from simcore.catalog.types import Calibration, Chip, LlmArchitecture
+from simcore.compute.calibration import rates
+from simcore.compute.ops import LocalShape, element_bytes, kv_bytes_per_layer_token
+from simcore.compute.roofline import roofline_s
+from simcore.parallelism import Parallelism
+from simcore.spec import Spec
+from simcore.why import Term, constant, floor, maximum, minimum
+
+_SCORE_PASSES: Final = constant(4.0, "score_passes")
+_SCORE_BYTES: Final = constant(2.0, "bytes_per_score")
+
+
+class Flash(Spec):
+    """Tiled attention that never writes its scores to HBM."""
+
+    kind: Literal["flash"] = "flash"
+
+
+class Naive(Spec):
+    """Three kernels with the N×N scores in HBM between them."""
+
+    kind: Literal["naive"] = "naive"
+
+
+Attention = Annotated[Flash | Naive, Field(discriminator="kind")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionCost:
+    """Seconds of one layer on one chip, and the FLOP behind them."""
+
+    decode_s_per_token: Term  # per context token, summed over sequences
+    decode_s_per_sequence: Term
+    prefill_s_per_pair: Term  # per (query token × key token) at or below the diagonal
+    decode_flop_per_token: Term
+    prefill_flop_per_pair: Term
+    decode_compute_fraction: float  # share of the decode time that is flop/(e_c·peak)
+    prefill_compute_fraction: float
+    kv_bytes_per_token: Term
+
+
+def attention_cost(
+    arch: LlmArchitecture,
+    chip: Chip,
+    calibration: Calibration,
+    parallelism: Parallelism,
+    *,
+    kv_dtype: str,
+    attention: Attention,
+    context_tokens: int,
+) -> AttentionCost:
+    """Cost of one layer. `context_tokens` decides whether K and V of the running heads fit in L2."""
+    shape = LocalShape.of(arch, parallelism)
+    kv_bytes = kv_bytes_per_layer_token(shape, kv_dtype)
+    decode_flop = _decode_flop(shape)
+    decode_rates = rates(chip, calibration, "attention_decode", _kv_format(kv_dtype), name="attention_decode")
+    decode_s = roofline_s(decode_flop, kv_bytes, decode_rates).named(
+        "decode_attention_s_per_layer_token", "s"
+    )
+    ends = constant(4.0, "query_and_output_bytes") * _query_width(shape)
+    prefill_s, pair_flop, prefill_share = _prefill(shape, chip, calibration, attention, context_tokens)
+    return AttentionCost(
+        decode_s_per_token=decode_s,
+        decode_s_per_sequence=(ends / decode_rates.bytes_per_s).named(
+            "decode_attention_s_per_layer_sequence", "s"
+        ),
+        prefill_s_per_pair=prefill_s,
+        decode_flop_per_token=decode_flop,
+        prefill_flop_per_pair=pair_flop,
+        decode_compute_fraction=(decode_flop / decode_rates.flop_per_s).value / decode_s.value,
+        prefill_compute_fraction=prefill_share,
+        kv_bytes_per_token=kv_bytes,
+    )
+
+
+def _kv_format(kv_dtype: str) -> str:
+    return "fp8" if kv_dtype.startswith("fp8") else "bf16"
+
+
+def _query_width(shape: LocalShape) -> Term:
+    if shape.arch.is_mla:
+        return shape.heads * (shape.arch.leaf("kv_lora_rank") + shape.arch.leaf("qk_rope_head_dim"))
+    return shape.heads * shape.head_dim
+
+
+def _decode_flop(shape: LocalShape) -> Term:
+    """Scores and weighted sum against one cached token; MLA runs in its latent space (absorbed)."""
+    if shape.arch.is_mla:
+        latent, rope = shape.arch.leaf("kv_lora_rank"), shape.arch.leaf("qk_rope_head_dim")
+        flop = constant(2.0) * shape.heads * (constant(2.0) * latent + rope)
+    else:
+        flop = constant(4.0) * shape.heads * shape.head_dim
+    return flop.named("decode_attention_flop_per_layer_token", "flop")
+
+
+def _pair_flop(shape: LocalShape) -> Term:
+    arch = shape.arch
+    if arch.is_mla:
+        widths = arch.leaf("qk_nope_head_dim") + arch.leaf("qk_rope_head_dim") + arch.leaf("v_head_dim")
+        flop = constant(2.0) * shape.heads * widths
+    else:
+        flop = constant(4.0) * shape.heads * shape.head_dim
+    return flop.named("prefill_attention_flop_per_layer_pair", "flop")
+
+
+def _prefill(
+    shape: LocalShape, chip: Chip, calibration: Calibration, attention: Attention, context_tokens: int
+) -> tuple[Term, Term, float]:
+    flop = _pair_flop(shape)
+    reached = rates(chip, calibration, "attention_prefill", "bf16", name="attention_prefill")
+    compute_s = flop / reached.flop_per_s
+    bandwidth = rates(chip, calibration, "gemm", "bf16", name="attention_stream").bytes_per_s
+    if attention.kind == "naive":
+        # no half is skipped above the diagonal: two computed pairs per useful pair, kernels in sequence
+        both = constant(2.0, "pairs_computed_per_useful_pair")
+        traffic = (_SCORE_PASSES * _SCORE_BYTES * shape.heads).named("score_bytes_per_pair", "bytes")
+        seconds = both * (compute_s + traffic / bandwidth)
+        share = (both * compute_s).value / seconds.value
+    else:
+        traffic = flash_bytes_per_pair(shape, chip, context_tokens)
+        seconds = maximum(compute_s, traffic / bandwidth)
+        share = compute_s.value / seconds.value
+    return seconds.named("prefill_attention_s_per_layer_pair", "s"), flop, share
+
+
+def flash_bytes_per_pair(shape: LocalShape, chip: Chip, context_tokens: int) -> Term:
+    """HBM bytes of tiled attention per pair: K and V shared by all query rows, or by one block of rows."""
+    element, width = element_bytes("bf16"), shape.head_dim
+    keys_and_values = (constant(2.0, "k_and_v") * width * element * shape.kv_heads).named(
+        "kv_bytes_per_key", "bytes"
+    )
+    if fits_l2(shape, chip, context_tokens) or not chip.sram_bytes_per_core:
+        # one pass over K and V serves every query row of the prompt
+        return keys_and_values / constant(float(context_tokens), "query_rows")
+    rows = floor(chip.leaf("sram_bytes_per_core") / (constant(4.0) * width * element)).named("block_rows", "")
+    heads = constant(2.0, "k_and_v") * width * element * shape.heads
+    return heads / maximum(constant(1.0), rows)
+
+
+def fits_l2(shape: LocalShape, chip: Chip, context_tokens: int) -> bool:
+    """Whether K and V of the heads that run at one time fit in L2. An unknown L2 is taken to hold them."""
+    if not chip.l2_bytes:
+        return True
+    blocks_per_head = max(1.0, context_tokens / 128)
+    running = minimum(shape.heads, constant(max(1.0, (chip.core_count or 1) / blocks_per_head)))
+    per_head = 2 * context_tokens * shape.head_dim.value * 2
+    return running.value * per_head <= chip.l2_bytes

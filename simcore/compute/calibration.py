@@ -1,0 +1,174 @@
+"""Which efficiency an operator class reaches on a chip, and how launch time is charged.
+
+The fits give, per chip and dtype, `e_c`, `e_m` and an isolated launch t0 (`types.Efficiency`). A dtype
+that a calibration lacks takes the class default, scaled by how this chip's bf16 fit stands to the class's
+bf16. A chip without arithmetic for a weight format computes in bf16 and still reads the narrow weights.
+
+**Launch.** t0 (4-16 µs for a GEMM) was measured on one kernel per call, with the launch and the drain of
+an empty device. Inside an engine's captured graph the next kernel's launch overlaps the one that runs, so
+charging t0 per kernel would double it. Here an isolated kernel costs t0 (`isolated_launch_s`, for kernel
+validation); a layer of a step costs `StepOverhead.per_layer_s`, once, for all its kernels, which is what
+remains of t0 in a graph; and a mixture-of-experts layer adds t0 of its fused operator, because routing,
+sorting and the two grouped products are several dependent kernels. CPU work per iteration and per
+sequence is `StepOverhead.per_iteration_s` and `.per_sequence_s`, kept apart from the layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from simcore.catalog.types import Calibration, Chip, Efficiency, Source, StepOverhead
+from simcore.compute.roofline import Rates
+from simcore.why import LeafKind, Term, leaf
+
+OperatorClass = Literal["gemm", "moe", "attention_prefill", "attention_decode"]
+
+_FITS: Final = Source(
+    title="median over NVIDIA chips of three-parameter fits to aiconfigurator-core 0.12 kernels",
+    kind="estimate",
+)
+
+
+def _default(compute: float, memory: float, launch_us: float, mape: float, p90: float) -> Efficiency:
+    return Efficiency(
+        compute_fraction=compute,
+        memory_fraction=memory,
+        launch_s=launch_us * 1e-6,
+        mape_fraction=mape,
+        p90_fraction=p90,
+        source=_FITS,
+    )
+
+
+CLASS_DEFAULTS: Final[Mapping[OperatorClass, Mapping[str, Efficiency]]] = {
+    "gemm": {
+        "bf16": _default(0.73, 0.74, 3.4, 0.10, 0.21),
+        "fp8": _default(0.51, 0.77, 13.7, 0.10, 0.22),
+        "fp8_block": _default(0.46, 0.80, 7.4, 0.17, 0.38),
+        "int8": _default(0.51, 0.77, 13.7, 0.15, 0.30),
+        "nvfp4": _default(0.35, 0.51, 11.3, 0.19, 0.41),
+    },
+    "moe": {
+        "bf16": _default(0.33, 0.76, 32.0, 0.25, 0.60),
+        "fp8": _default(0.20, 0.70, 33.0, 0.29, 0.65),
+        "fp8_block": _default(0.17, 0.69, 32.0, 0.25, 0.52),
+        "int8": _default(0.20, 0.70, 33.0, 0.30, 0.65),
+        "nvfp4": _default(0.12, 0.45, 40.0, 0.26, 0.55),
+    },
+    "attention_prefill": {
+        "bf16": _default(0.50, 0.25, 12.8, 0.15, 0.33),
+        "fp8": _default(0.31, 0.20, 14.7, 0.17, 0.33),
+    },
+    "attention_decode": {
+        "bf16": _default(0.50, 0.90, 15.0, 0.10, 0.30),
+        "fp8": _default(0.50, 0.85, 15.0, 0.12, 0.40),
+    },
+}
+DEFAULT_STEP_OVERHEAD: Final = StepOverhead(
+    per_iteration_s=0.3e-3,
+    per_layer_s=22e-6,
+    per_sequence_s=4e-6,
+    mape_fraction=0.15,
+    source=Source(title="dense decode steps of vLLM on H100 and B200", kind="measured"),
+)
+# Formats that are only stored narrow: the engine widens them to 16 bit in front of the multiplication.
+_WEIGHT_ONLY: Final = frozenset({"int4", "mxfp4"})
+_PEAK_FIGURE: Final = {
+    "fp8": "fp8_flop_per_s",
+    "fp8_block": "fp8_flop_per_s",
+    "int8": "int8_flop_per_s",
+    "nvfp4": "fp4_flop_per_s",
+}
+
+
+def arithmetic_dtype(chip: Chip, weights_dtype: str) -> str:
+    """The format the chip multiplies in: its own where it has one, bf16 for weight-only formats.
+
+    A100 has no fp8 units, so fp8 weights are read narrow and multiplied in bf16.
+    """
+    figure = _PEAK_FIGURE.get(weights_dtype)
+    if weights_dtype in _WEIGHT_ONLY or figure is None or not getattr(chip, figure):
+        return "bf16"
+    return weights_dtype
+
+
+def efficiency(calibration: Calibration, operator_class: OperatorClass, dtype: str) -> Efficiency:
+    """The fit for this class and dtype, or the class default scaled to this chip's bf16 fit."""
+    fitted = _fitted(calibration, operator_class)
+    wanted = "bf16" if dtype in ("fp16", "mxfp4", "int4") else dtype
+    if wanted in fitted:
+        return fitted[wanted]
+    defaults = CLASS_DEFAULTS[operator_class]
+    default = defaults.get(wanted, defaults["bf16"])
+    own = fitted.get("bf16")
+    if own is None:
+        return default
+    return _scaled(default, own, defaults["bf16"])
+
+
+def _fitted(calibration: Calibration, operator_class: OperatorClass) -> Mapping[str, Efficiency]:
+    """Fits of one class by dtype. Fused MoE fits stand among the GEMMs under `moe_<dtype>`."""
+    if operator_class == "gemm":
+        return calibration.gemm
+    if operator_class == "moe":
+        return {k.removeprefix("moe_"): v for k, v in calibration.gemm.items() if k.startswith("moe_")}
+    if operator_class == "attention_prefill":
+        return calibration.attention_prefill
+    return calibration.attention_decode
+
+
+def _scaled(default: Efficiency, own: Efficiency, reference: Efficiency) -> Efficiency:
+    return Efficiency(
+        compute_fraction=min(
+            1.0, default.compute_fraction * own.compute_fraction / reference.compute_fraction
+        ),
+        memory_fraction=min(1.0, default.memory_fraction * own.memory_fraction / reference.memory_fraction),
+        launch_s=default.launch_s,
+        mape_fraction=max(default.mape_fraction, own.mape_fraction),
+        p90_fraction=max(default.p90_fraction, own.p90_fraction),
+        source=Source(
+            title=f"class default scaled by this chip's bf16 fit ({own.source.title})", kind="estimate"
+        ),
+    )
+
+
+def rates(
+    chip: Chip, calibration: Calibration, operator_class: OperatorClass, dtype: str, *, name: str
+) -> Rates:
+    """Attainable FLOP/s and bytes/s of an operator class: catalog peak × calibrated efficiency."""
+    fit = efficiency(calibration, operator_class, dtype)
+    kind: LeafKind = "assumption" if fit.source.kind in ("estimate", "assumption") else "calibrated"
+    source = f"{fit.source.title}; mean error {fit.mape_fraction:.0%}"
+    compute = leaf(
+        fit.compute_fraction, f"{name}_compute_fraction", kind=kind, source=source, dimension="fraction"
+    )
+    memory = leaf(
+        fit.memory_fraction, f"{name}_memory_fraction", kind=kind, source=source, dimension="fraction"
+    )
+    return Rates(
+        flop_per_s=(compute * peak(chip, dtype)).named(f"{name}_flop_per_s", "flop_per_s"),
+        bytes_per_s=(memory * chip.leaf("hbm_bytes_per_s")).named(f"{name}_bytes_per_s", "bytes_per_s"),
+    )
+
+
+def peak(chip: Chip, dtype: str) -> Term:
+    """Dense peak for a dtype as a catalog leaf; bf16 where the chip has no units for it."""
+    figure = _PEAK_FIGURE.get(dtype)
+    return chip.leaf(figure if figure and getattr(chip, figure) else "bf16_flop_per_s")
+
+
+def isolated_launch_s(calibration: Calibration, operator_class: OperatorClass, dtype: str) -> Term:
+    """Launch and drain of one kernel on an empty device, as the fit measured it."""
+    fit = efficiency(calibration, operator_class, dtype)
+    return leaf(
+        fit.launch_s, f"{operator_class}_launch_s", kind="calibrated", source=fit.source.title, dimension="s"
+    )
+
+
+def overhead_leaf(
+    calibration: Calibration, figure: Literal["per_iteration_s", "per_layer_s", "per_sequence_s"]
+) -> Term:
+    overhead = calibration.step_overhead
+    value: float = getattr(overhead, figure)
+    return leaf(value, f"overhead_{figure}", kind="calibrated", source=overhead.source.title, dimension="s")

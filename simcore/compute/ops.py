@@ -1,0 +1,307 @@
+"""The operators of one forward step on one chip, read off the architecture's shape.
+
+Each operator has FLOP per token, weight bytes, and input/output bytes per token, as terms that name the
+shape they come from. Tensor parallelism splits heads and MLP width by `tp`; KV heads fewer than `tp` are
+replicated, as are the latent (A) projections of MLA, the router and the norms. Experts are shared over
+`tp` or `ep` alike: per chip the expected work and weight bytes are those of `1/tp` of all experts, and a
+step of n tokens touches `1 − (1 − k/E)^n` of them. Limits: routing is taken as balanced and independent;
+activations move at the GEMM's fitted bandwidth; embedding lookup is counted, sampling is a few passes
+over the logits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from simcore.catalog.types import BYTES_PER_ELEMENT, Chip, LlmArchitecture
+from simcore.compute.calibration import OperatorClass, arithmetic_dtype
+from simcore.compute.roofline import Amount, plus, power, times
+from simcore.parallelism import Parallelism, stage_layers
+from simcore.why import Term, ceil, constant, leaf, total
+
+_ACTIVATION_BYTES: Final = constant(2.0, "activation_bytes")  # residual stream and outputs stay at 16 bit
+_MULTIPLY_ADD: Final = constant(2.0, "flop_per_multiply_add")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """How many layers of each kind the slowest pipeline stage holds."""
+
+    layers: int
+    moe_layers: int
+    window_layers: int
+
+    @property
+    def dense_layers(self) -> int:
+        return self.layers - self.moe_layers
+
+    @property
+    def full_layers(self) -> int:
+        return self.layers - self.window_layers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """One kind of kernel, `count` times per step."""
+
+    name: str
+    operator_class: OperatorClass
+    dtype: str
+    count: Term
+    flop_per_token: Term
+    weight_bytes: Term
+    io_bytes_per_token: Term
+    missed_fraction: Term | None = None  # experts: share that one token leaves untouched, 1 − k/E
+
+    def flop(self, tokens: Amount) -> Amount:
+        return times(self.flop_per_token, tokens)
+
+    def read_weight_bytes(self, tokens: Amount) -> Amount:
+        """Weight bytes that a step of n tokens reads: all, or the expected share of distinct experts."""
+        if self.missed_fraction is None:
+            return plus(self.weight_bytes, times(constant(0.0), tokens))
+        touched = plus(constant(1.0), times(constant(-1.0), power(self.missed_fraction, tokens)))
+        return times(self.weight_bytes, touched)
+
+    def moved_bytes(self, tokens: Amount) -> Amount:
+        io_bytes = times(self.io_bytes_per_token, tokens)
+        if self.missed_fraction is None:
+            return plus(self.weight_bytes, io_bytes)
+        return self.read_weight_bytes(tokens) + io_bytes
+
+
+def bottleneck_stage(arch: LlmArchitecture, pp: int) -> Stage:
+    """The pipeline stage with most layers, ties to the one with most expert layers.
+
+    Only counts are known, so leading layers are the dense ones and window layers are spread evenly.
+    """
+    stages, start = [], 0
+    for layers in stage_layers(arch.layers, pp):
+        end = start + layers
+        dense = max(0, min(end, arch.dense_layers) - start) if arch.is_moe else layers
+        window = round(arch.window_layers * end / arch.layers) - round(
+            arch.window_layers * start / arch.layers
+        )
+        stages.append(Stage(layers=layers, moe_layers=layers - dense, window_layers=window))
+        start = end
+    return max(stages, key=lambda stage: (stage.layers, stage.moe_layers))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalShape:
+    """The architecture as one tensor-parallel rank sees it, in terms."""
+
+    arch: LlmArchitecture
+    tp: Term
+    hidden: Term
+    heads: Term
+    kv_heads: Term
+    head_dim: Term
+
+    @classmethod
+    def of(cls, arch: LlmArchitecture, parallelism: Parallelism) -> LocalShape:
+        tp = leaf(parallelism.tp_ranks, "tp", path="serving.parallelism.tp", dimension="")
+        return cls(
+            arch=arch,
+            tp=tp,
+            hidden=arch.leaf("hidden"),
+            heads=ceil(arch.leaf("heads") / tp).named("heads_per_chip", ""),
+            kv_heads=ceil(arch.leaf("kv_heads") / tp).named("kv_heads_per_chip", ""),
+            head_dim=arch.leaf("head_dim"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Formats:
+    """Storage and arithmetic format of ordinary layers and of experts."""
+
+    linear: str
+    linear_arithmetic: str
+    expert: str
+    expert_arithmetic: str
+
+
+def weight_formats(arch: LlmArchitecture, weights_dtype: str) -> tuple[str, str]:
+    """Storage format of (ordinary linear layers, experts): MXFP4 checkpoints quantise only the experts."""
+    return ("bf16" if weights_dtype == "mxfp4" and arch.is_moe else weights_dtype), weights_dtype
+
+
+def layer_operators(
+    arch: LlmArchitecture, chip: Chip, parallelism: Parallelism, *, weights_dtype: str, kv_dtype: str
+) -> tuple[Operator, ...]:
+    """Everything but attention and the LM head, for the layers of the slowest stage."""
+    stage = bottleneck_stage(arch, parallelism.pp)
+    shape = LocalShape.of(arch, parallelism)
+    linear, expert = weight_formats(arch, weights_dtype)
+    formats = _Formats(
+        linear=linear,
+        linear_arithmetic=arithmetic_dtype(chip, linear),
+        expert=expert,
+        expert_arithmetic=arithmetic_dtype(chip, expert),
+    )
+    layers = _count(stage.layers, "layers_per_stage")
+    operators = [*_attention_projections(shape, formats, layers)]
+    if stage.dense_layers:
+        width = (arch.leaf("intermediate") / shape.tp).named("mlp_width_per_chip", "")
+        operators += _mlp(shape, formats, _count(stage.dense_layers, "dense_layers_per_stage"), width, "mlp")
+    if stage.moe_layers:
+        operators += _experts(shape, formats, _count(stage.moe_layers, "moe_layers_per_stage"))
+    operators.append(_elementwise(shape, layers, kv_dtype))
+    return tuple(operators)
+
+
+def head_operators(arch: LlmArchitecture, parallelism: Parallelism) -> tuple[Operator, ...]:
+    """LM head (kept at 16 bit) and sampling, per sampled sequence."""
+    shape = LocalShape.of(arch, parallelism)
+    rows = (arch.leaf("vocab") / shape.tp).named("vocab_per_chip", "")
+    formats = _Formats(linear="bf16", linear_arithmetic="bf16", expert="bf16", expert_arithmetic="bf16")
+    once = constant(1.0)
+    sampling = Operator(
+        name="sampling",
+        operator_class="gemm",
+        dtype="bf16",
+        count=once,
+        flop_per_token=constant(0.0),
+        weight_bytes=constant(0.0),
+        # 16-bit logits in, one 32-bit copy out, then two passes over it (scaling, softmax or maximum)
+        io_bytes_per_token=(constant(14.0, "sampling_bytes_per_logit") * arch.leaf("vocab")).named(
+            "sampling_bytes_per_sequence", "bytes"
+        ),
+    )
+    return (_linear("lm_head", shape.hidden, rows, formats, once), sampling)
+
+
+def _count(value: int, name: str) -> Term:
+    return leaf(value, name, kind="derived", source="layers shared over pipeline stages", dimension="count")
+
+
+def element_bytes(dtype: str) -> Term:
+    return constant(BYTES_PER_ELEMENT[dtype], f"{dtype}_bytes_per_element")
+
+
+def _linear(name: str, fan_in: Term, fan_out: Term, formats: _Formats, count: Term) -> Operator:
+    """`y = W x`: 2·in·out FLOP per token, in·out weights, both ends through HBM."""
+    input_bytes = element_bytes(formats.linear_arithmetic) * fan_in
+    weight_bytes = element_bytes(formats.linear) * fan_in * fan_out
+    return Operator(
+        name=name,
+        operator_class="gemm",
+        dtype=formats.linear_arithmetic,
+        count=count,
+        flop_per_token=(_MULTIPLY_ADD * fan_in * fan_out).named(f"{name}_flop_per_token", "flop"),
+        weight_bytes=weight_bytes.named(f"{name}_weight_bytes", "bytes"),
+        io_bytes_per_token=(input_bytes + _ACTIVATION_BYTES * fan_out).named(
+            f"{name}_io_bytes_per_token", "bytes"
+        ),
+    )
+
+
+def _attention_projections(shape: LocalShape, formats: _Formats, layers: Term) -> tuple[Operator, ...]:
+    if shape.arch.is_mla:
+        return _latent_projections(shape, formats, layers)
+    width = ((shape.heads + constant(2.0) * shape.kv_heads) * shape.head_dim).named("qkv_width_per_chip", "")
+    return (
+        _linear("qkv", shape.hidden, width, formats, layers),
+        _linear("attention_output", shape.heads * shape.head_dim, shape.hidden, formats, layers),
+    )
+
+
+def _latent_projections(shape: LocalShape, formats: _Formats, layers: Term) -> tuple[Operator, ...]:
+    """MLA: latent projections on every rank, up-projections split by head. Absorbed and plain forms of
+    the KV up-projection cost the same per new token."""
+    arch = shape.arch
+    latent, rope = arch.leaf("kv_lora_rank"), arch.leaf("qk_rope_head_dim")
+    nope, value = arch.leaf("qk_nope_head_dim"), arch.leaf("v_head_dim")
+    query_width = shape.heads * (nope + rope)
+    operators = [_linear("kv_latent", shape.hidden, latent + rope, formats, layers)]
+    if arch.q_lora_rank:
+        rank = arch.leaf("q_lora_rank")
+        operators += [
+            _linear("q_latent", shape.hidden, rank, formats, layers),
+            _linear("q_up", rank, query_width, formats, layers),
+        ]
+    else:
+        operators.append(_linear("q", shape.hidden, query_width, formats, layers))
+    operators += [
+        _linear("kv_up", latent, shape.heads * (nope + value), formats, layers),
+        _linear("attention_output", shape.heads * value, shape.hidden, formats, layers),
+    ]
+    return tuple(operators)
+
+
+def _mlp(shape: LocalShape, formats: _Formats, layers: Term, width: Term, name: str) -> list[Operator]:
+    inputs = constant(2.0, "gate_and_up") * width if shape.arch.gated_mlp else width
+    return [
+        _linear(f"{name}_up", shape.hidden, inputs, formats, layers),
+        _linear(f"{name}_down", width, shape.hidden, formats, layers),
+    ]
+
+
+def _experts(shape: LocalShape, formats: _Formats, layers: Term) -> list[Operator]:
+    """Router, routed experts (fused) and shared experts of the MoE layers."""
+    arch = shape.arch
+    experts, chosen = arch.leaf("experts"), arch.leaf("experts_per_token")
+    width = (arch.leaf("moe_intermediate") / shape.tp).named("expert_width_per_chip", "")
+    matrices = constant(3.0 if arch.gated_mlp else 2.0, "matrices_per_expert")
+    weights_per_expert = (matrices * shape.hidden * width).named("parameters_per_expert_and_chip", "count")
+    plain = _Formats(linear="bf16", linear_arithmetic="bf16", expert="bf16", expert_arithmetic="bf16")
+    routed = Operator(
+        name="experts",
+        operator_class="moe",
+        dtype=formats.expert_arithmetic,
+        count=layers,
+        flop_per_token=(_MULTIPLY_ADD * chosen * weights_per_expert).named("experts_flop_per_token", "flop"),
+        weight_bytes=(element_bytes(formats.expert) * experts * weights_per_expert).named(
+            "experts_weight_bytes", "bytes"
+        ),
+        # tokens are permuted in and out of expert order; each expert reads, keeps and writes its rows
+        io_bytes_per_token=(
+            _ACTIVATION_BYTES * chosen * (constant(2.0) * shape.hidden + matrices * width)
+        ).named("experts_io_bytes_per_token", "bytes"),
+        missed_fraction=(constant(1.0) - chosen / experts).named("experts_missed_by_one_token", "fraction"),
+    )
+    operators = [_linear("router", shape.hidden, experts, plain, layers), routed]
+    if arch.shared_intermediate:
+        shared = (arch.leaf("shared_intermediate") / shape.tp).named("shared_expert_width_per_chip", "")
+        operators += _mlp(shape, formats, layers, shared, "shared_experts")
+    return operators
+
+
+def _elementwise(shape: LocalShape, layers: Term, kv_dtype: str) -> Operator:
+    """Norms, residual adds, rotary, activation and the KV write: bytes only."""
+    arch = shape.arch
+    # two fused add-and-norm kernels, each reading and writing the stream and the residual
+    norms = constant(8.0, "norm_passes") * shape.hidden
+    rotated = constant(2.0) * (shape.heads + shape.kv_heads) * shape.head_dim
+    width = arch.experts_per_token * arch.moe_intermediate if arch.is_moe else arch.intermediate
+    activated = constant(3.0 if arch.gated_mlp else 2.0) * (constant(float(width), "mlp_width") / shape.tp)
+    moved = _ACTIVATION_BYTES * (norms + rotated + activated)
+    kv_write = kv_bytes_per_layer_token(shape, kv_dtype)
+    return Operator(
+        name="norms_and_activations",
+        operator_class="gemm",
+        dtype="bf16",
+        count=layers,
+        flop_per_token=constant(0.0),
+        weight_bytes=constant(0.0),
+        io_bytes_per_token=(moved + kv_write).named("elementwise_bytes_per_token", "bytes"),
+    )
+
+
+def kv_bytes_per_layer_token(shape: LocalShape, kv_dtype: str) -> Term:
+    """KV cache bytes that one token holds in one layer on one chip; the latent cache is not split."""
+    arch, each = shape.arch, element_bytes(kv_dtype)
+    if arch.is_mla:
+        stored = arch.leaf("kv_lora_rank") + arch.leaf("qk_rope_head_dim")
+        return (stored * each).named("kv_bytes_per_layer_token", "bytes")
+    return (constant(2.0, "k_and_v") * shape.kv_heads * shape.head_dim * each).named(
+        "kv_bytes_per_layer_token", "bytes"
+    )
+
+
+def flop_per_token(operators: tuple[Operator, ...]) -> Term:
+    return total(*(op.count * op.flop_per_token for op in operators)).named("flop_per_token", "flop")
+
+
+Phase = Literal["decode", "prefill"]

@@ -1,0 +1,170 @@
+"""One forward step for every batch size at once: the only physics that the serving engine reads.
+
+    step = linear_s[tokens] + head_s[sampled] + comm_s[tokens] + attention + overhead
+
+tokens = decode sequences + prefill tokens of the iteration, sampled = decode sequences + prompts that end
+in it. Each array is evaluated once per plan from the operators of `ops.py`, vectorised over tokens; a
+test holds it against the expression trees of `steps.py`. With pipeline stages the arrays describe the
+slowest stage. Entry 0 is an iteration that does not run and costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simcore.catalog.types import Calibration, Chip, LlmArchitecture
+from simcore.compute.attention import Attention, Flash, attention_cost
+from simcore.compute.calibration import OperatorClass, isolated_launch_s, overhead_leaf, rates
+from simcore.compute.ops import (
+    Operator,
+    bottleneck_stage,
+    flop_per_token,
+    head_operators,
+    layer_operators,
+)
+from simcore.compute.roofline import Floats, Rates, over
+from simcore.parallelism import Parallelism
+from simcore.why import Term, total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTimeTable:
+    """Step time of one replica lane; arrays are float64 in seconds or bytes."""
+
+    linear_s: Floats  # [max_tokens+1] weights, norms and launches of a step with n tokens, without LM head
+    head_s: Floats  # [max_sequences+1] LM head and sampling for n sampled sequences
+    comm_s: Floats  # [max_tokens+1] exposed collectives
+    decode_attention_s_per_token: float  # per context token, all full-attention layers, summed over sequences
+    decode_attention_s_per_window_token: float  # per min(context, window) token, all window layers
+    window_tokens: int  # 0: no window layers
+    decode_attention_s_per_sequence: float
+    decode_attention_s: float  # fixed, when any decode sequence is in the step
+    prefill_attention_s_per_token_context: float  # × Σ chunk·(done + chunk/2)
+    prefill_attention_s_per_window_token: float  # × Σ chunk·min(window, done + chunk/2)
+    prefill_attention_s: float  # fixed, when any prefill chunk is in the step
+    overhead_s: float  # host work per iteration
+    overhead_s_per_sequence: float
+    # attribution: flop/(e_c·peak); what memory adds to it; launches. They sum to linear_s (head_s).
+    linear_compute_s: Floats
+    linear_hbm_s: Floats
+    linear_launch_s: Floats
+    head_compute_s: Floats
+    head_hbm_s: Floats
+    decode_attention_compute_fraction: float = 0.0  # of the decode attention time
+    prefill_attention_compute_fraction: float = 1.0
+    flop_per_token: float
+    flop_per_context_token: float
+    head_flop_per_sequence: float
+    weight_bytes_per_step: Floats  # [max_tokens+1]
+    kv_bytes_per_context_token: float
+
+
+def build_step_table(
+    arch: LlmArchitecture,
+    chip: Chip,
+    calibration: Calibration,
+    parallelism: Parallelism,
+    *,
+    weights_dtype: str,
+    kv_dtype: str,
+    max_tokens: int,
+    max_sequences: int,
+    communication_s: Floats,
+    attention: Attention | None = None,
+) -> StepTimeTable:
+    """The table of one replica lane. `communication_s` has max_tokens + 1 entries, from the fabric."""
+    assert communication_s.shape == (max_tokens + 1,), "one communication time per token count"
+    layers = layer_operators(arch, chip, parallelism, weights_dtype=weights_dtype, kv_dtype=kv_dtype)
+    heads = head_operators(arch, parallelism)
+    stage = bottleneck_stage(arch, parallelism.pp)
+    tokens = np.arange(max_tokens + 1, dtype=np.float64)
+    linear = _sum_operators(layers, tokens, chip, calibration)
+    head = _sum_operators(heads, np.arange(max_sequences + 1, dtype=np.float64), chip, calibration)
+    launch_s = np.full(max_tokens + 1, launch(layers, calibration, stage.layers).value)
+    launch_s[0] = 0.0
+    cost = attention_cost(
+        arch,
+        chip,
+        calibration,
+        parallelism,
+        kv_dtype=kv_dtype,
+        attention=attention or Flash(),
+        context_tokens=max_tokens,
+    )
+    full, window = float(stage.full_layers), float(stage.window_layers)
+    return StepTimeTable(
+        linear_s=linear.compute_s + linear.hbm_s + launch_s,
+        head_s=head.compute_s + head.hbm_s,
+        comm_s=communication_s,
+        decode_attention_s_per_token=full * cost.decode_s_per_token.value,
+        decode_attention_s_per_window_token=window * cost.decode_s_per_token.value,
+        window_tokens=arch.window_tokens if stage.window_layers else 0,
+        decode_attention_s_per_sequence=stage.layers * cost.decode_s_per_sequence.value,
+        decode_attention_s=0.0,  # its launch is one of the layer's kernels: see calibration.py
+        prefill_attention_s_per_token_context=full * cost.prefill_s_per_pair.value,
+        prefill_attention_s_per_window_token=window * cost.prefill_s_per_pair.value,
+        prefill_attention_s=0.0,
+        overhead_s=overhead_leaf(calibration, "per_iteration_s").value,
+        overhead_s_per_sequence=overhead_leaf(calibration, "per_sequence_s").value,
+        linear_compute_s=linear.compute_s,
+        linear_hbm_s=linear.hbm_s,
+        linear_launch_s=launch_s,
+        head_compute_s=head.compute_s,
+        head_hbm_s=head.hbm_s,
+        decode_attention_compute_fraction=cost.decode_compute_fraction,
+        prefill_attention_compute_fraction=cost.prefill_compute_fraction,
+        flop_per_token=flop_per_token(layers).value,
+        flop_per_context_token=full * cost.decode_flop_per_token.value,
+        head_flop_per_sequence=flop_per_token(heads).value,
+        weight_bytes_per_step=linear.weight_bytes,
+        kv_bytes_per_context_token=full * cost.kv_bytes_per_token.value,
+    )
+
+
+def launch(operators: Sequence[Operator], calibration: Calibration, layers: int) -> Term:
+    """Launch time of a step: the layer overhead, and the fused expert operator's own chain of kernels."""
+    terms = [layers * overhead_leaf(calibration, "per_layer_s")]
+    terms += [
+        op.count * isolated_launch_s(calibration, op.operator_class, op.dtype)
+        for op in operators
+        if op.operator_class == "moe"
+    ]
+    return total(*terms).named("launch_s", "s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sum:
+    compute_s: Floats
+    hbm_s: Floats
+    weight_bytes: Floats
+
+
+def _sum_operators(
+    operators: Sequence[Operator], tokens: Floats, chip: Chip, calibration: Calibration
+) -> _Sum:
+    """Compute time, the wait that memory adds, and weight bytes, summed over operators and layers."""
+    compute, hbm, weights = (np.zeros_like(tokens) for _ in range(3))
+    reached = operator_rates(operators, chip, calibration)
+    for op in operators:
+        own = reached[op.operator_class, op.dtype]
+        compute_s = over(op.flop(tokens), own.flop_per_s)
+        memory_s = over(op.moved_bytes(tokens), own.bytes_per_s)
+        compute += op.count.value * compute_s
+        hbm += op.count.value * np.maximum(memory_s - compute_s, 0.0)
+        weights += op.count.value * op.read_weight_bytes(tokens)
+    for array in (compute, hbm, weights):
+        array[0] = 0.0
+    return _Sum(compute_s=compute, hbm_s=hbm, weight_bytes=weights)
+
+
+def operator_rates(
+    operators: Sequence[Operator], chip: Chip, calibration: Calibration
+) -> dict[tuple[OperatorClass, str], Rates]:
+    """Attainable rates by class and dtype, each computed once."""
+    keys = dict.fromkeys((op.operator_class, op.dtype) for op in operators)
+    return {
+        (kind, dtype): rates(chip, calibration, kind, dtype, name=f"{kind}_{dtype}") for kind, dtype in keys
+    }

@@ -1,0 +1,198 @@
+"""One step as an expression tree: what the step table holds as arrays, with names, units and sources.
+
+`decode_step` is a batch that decodes at one mean context, `prefill_step` one prompt chunk alone. Both are
+built from the operators and rates that fill `StepTimeTable`; a test pins table and tree to 1e-9.
+`step_shares` splits a step of the table by the resource waited for, and `roofline_bound` names the
+largest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from simcore.catalog.types import Calibration, Chip, LlmArchitecture
+from simcore.compute.attention import Attention, AttentionCost, Flash, attention_cost
+from simcore.compute.calibration import overhead_leaf
+from simcore.compute.ops import Operator, Stage, bottleneck_stage, head_operators, layer_operators
+from simcore.compute.roofline import roofline_s
+from simcore.compute.step_table import StepTimeTable, launch, operator_rates
+from simcore.parallelism import Parallelism
+from simcore.why import Term, constant, leaf, minimum, total
+
+Bound = Literal["compute", "hbm_bandwidth", "scaleup", "host"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepModel:
+    """What both phases of one replica lane share."""
+
+    arch: LlmArchitecture
+    chip: Chip
+    calibration: Calibration
+    stage: Stage
+    layer_operators: tuple[Operator, ...]
+    head_operators: tuple[Operator, ...]
+    attention: AttentionCost
+
+
+def step_model(
+    arch: LlmArchitecture,
+    chip: Chip,
+    calibration: Calibration,
+    parallelism: Parallelism,
+    *,
+    weights_dtype: str,
+    kv_dtype: str,
+    max_tokens: int,
+    attention: Attention | None = None,
+) -> StepModel:
+    """`max_tokens` as given to the table: it decides whether prefill's K and V fit in L2."""
+    return StepModel(
+        arch=arch,
+        chip=chip,
+        calibration=calibration,
+        stage=bottleneck_stage(arch, parallelism.pp),
+        layer_operators=layer_operators(
+            arch, chip, parallelism, weights_dtype=weights_dtype, kv_dtype=kv_dtype
+        ),
+        head_operators=head_operators(arch, parallelism),
+        attention=attention_cost(
+            arch,
+            chip,
+            calibration,
+            parallelism,
+            kv_dtype=kv_dtype,
+            attention=attention or Flash(),
+            context_tokens=max_tokens,
+        ),
+    )
+
+
+def decode_step(
+    model: StepModel, *, batch: float, context_tokens: float, communication_s: Term | None = None
+) -> Term:
+    """Step time of `batch` sequences that each decode one token with `context_tokens` cached."""
+    sequences = leaf(batch, "batch", kind="derived", source="sequences decoding together", dimension="count")
+    context = leaf(context_tokens, "context_tokens", kind="derived", source="cached tokens of each sequence")
+    cost, stage = model.attention, model.stage
+    parts = [
+        constant(float(stage.full_layers), "full_layers") * sequences * context * cost.decode_s_per_token,
+        constant(float(stage.layers), "layers") * sequences * cost.decode_s_per_sequence,
+    ]
+    if stage.window_layers:
+        window = minimum(context, model.arch.leaf("window_tokens"))
+        layers = constant(float(stage.window_layers), "window_layers")
+        parts.append(layers * sequences * window * cost.decode_s_per_token)
+    attention_s = total(*parts).named("decode_attention_s")
+    kernels = (_linear_s(model, sequences), _head_s(model, sequences), attention_s)
+    return total(*kernels, *_beside(model, sequences, communication_s)).named("decode_step_s")
+
+
+def prefill_step(
+    model: StepModel, *, tokens: float, done_tokens: float = 0.0, communication_s: Term | None = None
+) -> Term:
+    """Step time of one prompt chunk of `tokens` after `done_tokens` cached ones; it ends the prompt."""
+    chunk = leaf(tokens, "chunk_tokens", kind="derived", source="prompt tokens of the step")
+    done = leaf(done_tokens, "done_tokens", kind="derived", source="prompt tokens already cached")
+    cost, stage = model.attention, model.stage
+    mean_context = (done + chunk / constant(2.0)).named("mean_context_tokens")
+    parts = [
+        constant(float(stage.full_layers), "full_layers") * chunk * mean_context * cost.prefill_s_per_pair
+    ]
+    if stage.window_layers:
+        keys = minimum(mean_context, model.arch.leaf("window_tokens"))
+        layers = constant(float(stage.window_layers), "window_layers")
+        parts.append(layers * chunk * keys * cost.prefill_s_per_pair)
+    attention_s = total(*parts).named("prefill_attention_s")
+    one = leaf(
+        1.0, "sampled_sequences", kind="derived", source="the prompt ends in this step", dimension="count"
+    )
+    kernels = (_linear_s(model, chunk), _head_s(model, one), attention_s)
+    return total(*kernels, *_beside(model, one, communication_s)).named("prefill_step_s")
+
+
+def _linear_s(model: StepModel, tokens: Term) -> Term:
+    kernels = _operators_s(model, model.layer_operators, tokens)
+    launch_s = launch(model.layer_operators, model.calibration, model.stage.layers)
+    return total(*kernels, launch_s).named("linear_s", "s")
+
+
+def _head_s(model: StepModel, sequences: Term) -> Term:
+    return total(*_operators_s(model, model.head_operators, sequences)).named("head_s", "s")
+
+
+def _operators_s(model: StepModel, operators: Sequence[Operator], tokens: Term) -> list[Term]:
+    reached = operator_rates(operators, model.chip, model.calibration)
+    found = []
+    for op in operators:
+        kernel_s = roofline_s(op.flop(tokens), op.moved_bytes(tokens), reached[op.operator_class, op.dtype])
+        found.append((op.count * kernel_s.named(f"{op.name}_s_per_layer", "s")).named(f"{op.name}_s", "s"))
+    return found
+
+
+def _beside(model: StepModel, sequences: Term, communication_s: Term | None) -> tuple[Term, ...]:
+    """Collectives and host work."""
+    overhead = (
+        overhead_leaf(model.calibration, "per_iteration_s")
+        + sequences * overhead_leaf(model.calibration, "per_sequence_s")
+    ).named("overhead_s")
+    return (overhead,) if communication_s is None else (communication_s, overhead)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepShares:
+    """Seconds of one step by what was waited for."""
+
+    compute_s: float
+    hbm_s: float
+    scaleup_s: float
+    host_s: float
+
+    @property
+    def bound(self) -> Bound:
+        shares: dict[Bound, float] = {
+            "compute": self.compute_s,
+            "hbm_bandwidth": self.hbm_s,
+            "scaleup": self.scaleup_s,
+            "host": self.host_s,
+        }
+        return max(shares, key=lambda name: shares[name])
+
+
+def decode_shares(table: StepTimeTable, *, batch: int, context_tokens: float) -> StepShares:
+    """A decode step of the table, split by resource."""
+    attention_s = batch * (
+        context_tokens * table.decode_attention_s_per_token
+        + min(context_tokens, table.window_tokens) * table.decode_attention_s_per_window_token
+        + table.decode_attention_s_per_sequence
+    )
+    busy = table.decode_attention_compute_fraction * attention_s
+    return StepShares(
+        compute_s=float(table.linear_compute_s[batch] + table.head_compute_s[batch]) + busy,
+        hbm_s=float(table.linear_hbm_s[batch] + table.head_hbm_s[batch]) + attention_s - busy,
+        scaleup_s=float(table.comm_s[batch]),
+        host_s=float(table.linear_launch_s[batch]) + table.overhead_s + batch * table.overhead_s_per_sequence,
+    )
+
+
+def prefill_shares(table: StepTimeTable, *, tokens: int, done_tokens: float = 0.0) -> StepShares:
+    """A prefill step of one chunk, split by resource."""
+    context = done_tokens + tokens / 2
+    attention_s = tokens * (
+        context * table.prefill_attention_s_per_token_context
+        + min(context, table.window_tokens) * table.prefill_attention_s_per_window_token
+    )
+    busy = table.prefill_attention_compute_fraction * attention_s
+    return StepShares(
+        compute_s=float(table.linear_compute_s[tokens] + table.head_compute_s[1]) + busy,
+        hbm_s=float(table.linear_hbm_s[tokens] + table.head_hbm_s[1]) + attention_s - busy,
+        scaleup_s=float(table.comm_s[tokens]),
+        host_s=float(table.linear_launch_s[tokens]) + table.overhead_s + table.overhead_s_per_sequence,
+    )
+
+
+def roofline_bound(table: StepTimeTable, *, batch: int, context_tokens: float) -> Bound:
+    """What most of a decode step at this batch and context waits for."""
+    return decode_shares(table, batch=batch, context_tokens=context_tokens).bound
