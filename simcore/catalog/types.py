@@ -150,8 +150,13 @@ class LlmArchitecture(Entity):
     vocab: int
     tied_embeddings: bool = False
     gated_mlp: bool = True
-    attention_bias: bool = False
+    attention_bias: bool = False  # on q, k, v
+    output_bias: bool = False  # on the attention's output projection
+    mlp_bias: bool = False  # on MLP, experts and router
+    norm_bias: bool = False
+    norms_per_layer: int = 2
     qk_norm: bool = False
+    learned_positions: int = 0  # rows of a learned position table
     max_position: int = 4096
     # mixture of experts (0 experts: dense)
     experts: int = 0
@@ -170,6 +175,7 @@ class LlmArchitecture(Entity):
     window_tokens: int = 0
     extra_parameter_count: int = 0  # vision tower, MTP heads: counted, not run per token
     weights_dtype: str = "bf16"
+    also_known_as: tuple[str, ...] = ()  # other model ids that share this shape
 
     @property
     def full_layers(self) -> int:
@@ -215,7 +221,7 @@ class PriceBook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Efficiency:
-    """A fitted 3-parameter roofline of one operator class: `t = max(flop/(e_c·peak), bytes/(e_m·bw)) + launch`."""
+    """Fitted roofline of one operator class: `t = max(flop/(e_c·peak), bytes/(e_m·bw)) + launch`."""
 
     compute_fraction: float
     memory_fraction: float
