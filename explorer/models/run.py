@@ -127,20 +127,18 @@ class Run(models.Model):
             progress_fraction=progress_fraction,
         )
 
-    def finish(self, document: dict[str, Any], *, seconds: float) -> bool:
-        """Keep the result under its digest. A result that another run stored meanwhile is the same one."""
-        kept = {key: value for key, value in document.items() if key != "scenario"}
-        with transaction.atomic():
-            result, _ = CachedResult.objects.get_or_create(digest=self.digest, defaults={"document": kept})
-            return self._change(
-                (Status.RUNNING,),
-                [("run.finished", {"digest": self.digest, "seconds": seconds})],
-                attempt=self.attempts,
-                status=Status.FINISHED,
-                result=result,
-                progress_fraction=1.0,
-                ended_at=timezone.now(),
-            )
+    def finish(self, result: CachedResult, *, seconds: float) -> bool:
+        """End with a result."""
+        return self._change(
+            (Status.RUNNING,),
+            [("run.finished", {"digest": result.digest, "seconds": seconds})],
+            attempt=self.attempts,
+            status=Status.FINISHED,
+            result=result,
+            digest=result.digest,
+            progress_fraction=1.0,
+            ended_at=timezone.now(),
+        )
 
     def reuse(self, result: CachedResult) -> bool:
         """Finish at once with a result that exists."""
@@ -153,12 +151,19 @@ class Run(models.Model):
             ended_at=timezone.now(),
         )
 
-    def fail(self, messages: Sequence[dict[str, Any]], *, attempt: int | None = None) -> bool:
-        """End with an explanation; `attempt` guards against failing a run that another attempt holds."""
+    def fail(
+        self,
+        messages: Sequence[dict[str, Any]],
+        *,
+        attempt: int | None = None,
+        seen: datetime | None = None,
+    ) -> bool:
+        """End with an explanation, unless another attempt holds the run or it has since shown life."""
         return self._change(
             UNFINISHED,
             [("run.failed", {"messages": list(messages)})],
             attempt=attempt,
+            seen=seen,
             status=Status.FAILED,
             messages=list(messages),
             ended_at=timezone.now(),

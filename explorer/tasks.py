@@ -1,0 +1,109 @@
+"""What workers do: simulate a run; and what looks after them: the reaper.
+
+A task message says which attempt it is for. `Run.claim` lets one worker have that attempt, so a message that is
+delivered twice, or late, does nothing. A simulation's own errors are deterministic: the run fails with their
+messages and is not tried again. A run without a sign of life, or that nobody has claimed, is lost: it is queued
+once more, and a second loss is a failure that says so.
+"""
+
+import logging
+import time
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from celery import shared_task
+from celery.exceptions import SoftTimeLimitExceeded
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from explorer.access import own_traces, viewer_owning
+from explorer.events import RunLog, RunStoppedError
+from explorer.models import CachedResult, Revision, Run, SavedScenario
+from explorer.models.run import WAITING, Status
+from simcore.errors import InputError, Message, TrimtabError
+
+logger = logging.getLogger(__name__)
+
+TOO_LONG = "the simulation took longer than {allowed} s; ask for fewer requests or a smaller cluster"
+BROKEN = "the simulation stopped on a fault of ours, which has been logged; change an input, or report it"
+LOST_TWICE = "two workers stopped while they simulated this; it may need more memory than they have"
+NOBODY = "no worker has taken this run; start one, then run it again"
+
+
+@shared_task(name="explorer.run_simulation")
+def run_simulation(run_id: str, attempt: int) -> None:
+    """Claim the attempt and carry it through."""
+    run = Run.objects.select_related("revision__scenario__owner").filter(pk=run_id).first()
+    if run is None or not run.claim(attempt):
+        return
+    try:
+        with RunLog(run) as log:
+            carry_out(run, log)
+    except RunStoppedError as stopped:
+        if stopped.cancelled:
+            run.stop()
+    except TrimtabError as error:
+        run.fail([message.as_dict() for message in error.messages], attempt=run.attempts)
+    except SoftTimeLimitExceeded:
+        run.fail(
+            [sentence("run.too_long", TOO_LONG, allowed=settings.RUN_TIME_LIMIT_S)], attempt=run.attempts
+        )
+    except Exception:
+        logger.exception("run %s broke", run.pk)
+        run.fail([sentence("run.broken", BROKEN)], attempt=run.attempts)
+
+
+def carry_out(run: Run, log: RunLog) -> None:
+    """Plan, simulate, analyse, and keep the result under the digest."""
+    began_s = time.monotonic()
+    document, why = compute(run.revision, log)
+    log.flush()
+    result = CachedResult.keep(document["digest"], document, why)
+    run.finish(result, seconds=round(time.monotonic() - began_s, 4))
+
+
+def enqueue(run: Run) -> None:
+    """Tell a worker once the transaction is through. Where the broker is away, the reaper tells it later."""
+    transaction.on_commit(partial(run_simulation.delay, str(run.pk), run.attempts), robust=True)
+
+
+def sentence(code: str, template: str, **params: Any) -> dict[str, Any]:
+    """A message of the explorer's own, in the form of the core's."""
+    return Message(code=code, template=template, params=params).as_dict()
+
+
+def reap() -> int:
+    """Look for lost runs, queue them again or fail them; returns how many. Any number of reapers may look."""
+    now = timezone.now()
+    stale = now - timedelta(seconds=settings.RUN_STALE_AFTER_S)
+    unclaimed = now - timedelta(seconds=settings.RUN_UNCLAIMED_AFTER_S)
+    running = Run.objects.filter(status=Status.RUNNING)
+    silent = list(running.filter(heartbeat_at__lt=stale))
+    waiting = list(Run.objects.filter(status__in=WAITING, enqueued_at__lt=unclaimed))
+    working = running.filter(heartbeat_at__gte=stale).exists()
+    handled = sum(_lost(run, LOST_TWICE) for run in silent)
+    # While others work, a run that waits has a queue before it, not a lost message: tell the queue again, in case.
+    return handled + sum(_tell_again(run) if working else _lost(run, NOBODY) for run in waiting)
+
+
+@transaction.atomic
+def _lost(run: Run, reason: str) -> bool:
+    seen = run.heartbeat_at if run.status == Status.RUNNING else None
+    if run.cancel_requested:
+        return run.stop()
+    if run.losses:
+        return run.fail([sentence("run.lost", reason)], attempt=run.attempts, seen=seen)
+    lost = run.lose(seen=seen)
+    if lost:
+        enqueue(run)
+    return lost
+
+
+def _tell_again(run: Run) -> bool:
+    same = Run.objects.filter(pk=run.pk, status__in=WAITING, enqueued_at=run.enqueued_at)
+    told = same.update(enqueued_at=timezone.now()) == 1
+    if told:
+        enqueue(run)
+    return told
