@@ -9,7 +9,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 UV := $(VENV)/bin/uv
 STAMPS := $(VENV)/stamps
-export PYTHONDONTWRITEBYTECODE :=
+PYTEST := $(PY) -m pytest -n 2 --dist loadgroup
 export UV_NO_CONFIG := 1
 export UV_PYTHON_DOWNLOADS := never
 
@@ -27,7 +27,12 @@ run: $(STAMPS)/package $(STAMPS)/messages $(STAMPS)/warm  ## start Trimtab and p
 	@exec $(PY) manage.py up
 
 test: lint $(STAMPS)/warm  ## lint, types, layers, Django checks, and every test (browser tests where Chromium is found)
-	$(PY) -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+	env -u DATABASE_URL -u REDIS_URL $(PYTEST) $(PYTEST_ARGS)
+	@if [ -n "$${TEST_DATABASE_URL:-}" ] && [ -n "$${TEST_REDIS_URL:-}" ]; then \
+	  echo "once more, on PostgreSQL and Redis: web, tasks and sockets"; \
+	  DATABASE_URL="$$TEST_DATABASE_URL" REDIS_URL="$$TEST_REDIS_URL" \
+	    $(PYTEST) -m "not embedded" tests/explorer $(PYTEST_ARGS); \
+	else echo "not run on PostgreSQL and Redis: TEST_DATABASE_URL and TEST_REDIS_URL are not set"; fi
 
 lint: $(STAMPS)/test $(STAMPS)/package $(STAMPS)/messages  ## everything of `make test` that does not run the program
 	$(VENV)/bin/ruff check .

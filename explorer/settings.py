@@ -134,6 +134,8 @@ PORT = env_int("PORT", 8000, maximum=65_535)
 HTTPS = env_bool("HTTPS")  # people reach the site over TLS: secure cookies, HSTS, redirect
 SECRET_KEY = env_secret("SECRET_KEY", VAR_DIR / "secret_key")
 ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+if not ALLOWED_HOSTS:
+    raise ImproperlyConfigured("ALLOWED_HOSTS names no host; write the names that people reach the site by")
 CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")
 for _origin in CSRF_TRUSTED_ORIGINS:
     if "://" not in _origin:

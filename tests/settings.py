@@ -1,5 +1,6 @@
-"""Settings of the test run: `explorer.settings` in a directory of its own, so that tests and a running Trimtab never
-meet. With DATABASE_URL and REDIS_URL set, the same tests run on PostgreSQL and Redis."""
+"""Settings of the test run: `explorer.settings` in a directory of its own, so that tests and a running Trimtab
+never meet. With DATABASE_URL and REDIS_URL set, the same tests run on PostgreSQL and Redis.
+"""
 
 import atexit
 import os
@@ -21,3 +22,6 @@ os.environ["VAR_DIR"] = _var_dir
 from explorer.settings import *  # noqa: E402, F403
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # logging in is not what the tests time
+CELERY_TASK_DEFAULT_QUEUE = (
+    f"tests-{_owner}"  # on a Redis that others use too, no worker hears of these tasks
+)

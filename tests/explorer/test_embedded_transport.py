@@ -25,6 +25,7 @@ CONSUMERS = 2
 MESSAGES_PER_PRODUCER = 4_000
 STOP_AFTER_IDLE_S = 1.5
 
+pytestmark = pytest.mark.embedded
 spawn = multiprocessing.get_context("spawn")
 
 

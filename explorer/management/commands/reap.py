@@ -1,7 +1,8 @@
-"""`manage.py reap`: looks for lost runs, every few seconds, for ever (or once, with --once).
+"""`manage.py reap`: looks for lost runs, every few seconds, until stopped.
 
-`manage.py up` does this by itself. Where web server and workers are started by something else (compose, systemd),
-one process of this command stands beside them; a second one does no harm.
+`manage.py up` does this by itself. Where web server and workers are started by something else (compose,
+systemd), one process of this command stands beside them; a second one does no harm. It is no Celery task: a
+pool that is busy with long runs would take it up last, just when it is needed.
 """
 
 import logging
@@ -9,30 +10,33 @@ import time
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand
 from django.db import close_old_connections
-
-from explorer.tasks import reap
 
 logger = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
-    """One flag; REAP_EVERY_S comes from the environment."""
+    """REAP_EVERY_S comes from the environment."""
 
-    help = "Queue lost runs again, or fail those lost twice."
-
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--once", action="store_true", help="look once, say how many, and end")
+    help = "Look for lost runs every few seconds, and queue them again or fail them."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if options["once"]:
-            self.stdout.write(f"{reap()} runs were queued again or failed")
-            return
+        """For ever."""
         while True:
-            try:
-                close_old_connections()
-                reap()
-            except Exception:
-                logger.exception("looking for lost runs failed; trying again in %d s", settings.REAP_EVERY_S)
+            reap_once()
             time.sleep(settings.REAP_EVERY_S)
+
+
+def reap_once() -> None:
+    """One look. A database or a broker that is away for a moment must not end who looks."""
+    from explorer.tasks import reap  # brings the whole simulator along: a start should not wait for that
+
+    try:
+        close_old_connections()
+        handled = reap()
+    except Exception:
+        logger.exception("could not look for lost runs; trying again in %d s", settings.REAP_EVERY_S)
+    else:
+        if handled:
+            logger.warning("%d lost run(s) were queued again or failed", handled)

@@ -5,18 +5,15 @@ answers, and re-queues lost runs every few seconds. It needs nothing else, and w
 and REDIS_URL set.
 """
 
-import logging
 from typing import Any
 
 from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.core.management.base import BaseCommand
-from django.db import close_old_connections
 
 from explorer.embedded import supervisor
 from explorer.embedded.supervisor import Child, Supervisor, SupervisorError, python
-
-logger = logging.getLogger(__name__)
+from explorer.management.commands.reap import reap_once
 
 
 class Command(BaseCommand):
@@ -29,7 +26,7 @@ class Command(BaseCommand):
         host, port = settings.HOST, settings.PORT
         reachable = "127.0.0.1" if host == "0.0.0.0" else host
         address = f"http://{f'[{reachable}]' if ':' in reachable else reachable}:{port}/"
-        headers = {"Host": next(iter(settings.ALLOWED_HOSTS)).replace("*", "localhost")}
+        headers = {"Host": settings.ALLOWED_HOSTS[0].lstrip(".").replace("*", "localhost")}
         if settings.HTTPS:
             headers["X-Forwarded-Proto"] = "https"
         try:
@@ -41,7 +38,7 @@ class Command(BaseCommand):
                     groups_file=settings.VAR_DIR / "up.groups",
                     home_page=lambda: supervisor.status_of(reachable, port, headers=headers),
                     address=address,
-                    tick=reap,
+                    tick=reap_once,
                     tick_every_s=settings.REAP_EVERY_S,
                 ).run()
         except SupervisorError as error:
@@ -73,11 +70,3 @@ def worker() -> Child:
             ),
         ),
     )  # fmt: skip
-
-
-def reap() -> None:
-    """A database that is away for a moment must not end the supervisor."""
-    try:
-        close_old_connections()
-    except Exception:
-        logger.exception("looking for lost runs failed; trying again in %d s", settings.REAP_EVERY_S)
