@@ -1,0 +1,61 @@
+"""Fabrics: which switches, links and optics join the chips, how far apart they are, what collectives cost.
+
+`Topology` is the registry: one frozen spec per kind, told apart by `kind`. A new topology is one module
+with its spec and builder, and one line in each of the two tables below.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from simcore.catalog.types import Server
+from simcore.fabric import clos, ocs_pod, rail, torus
+from simcore.fabric.base import Fabric, Site, SwitchedSpec, TransceiverConvention
+from simcore.fabric.clos import Clos
+from simcore.fabric.graph import full_graph, quotient_graph
+from simcore.fabric.ocs_pod import OcsPod
+from simcore.fabric.rail import RailOnly, RailOptimized
+from simcore.fabric.torus import Torus
+
+Topology = Annotated[Clos | RailOptimized | RailOnly | Torus | OcsPod, Field(discriminator="kind")]
+AnyTopology = Clos | RailOptimized | RailOnly | Torus | OcsPod
+
+__all__ = [
+    "AnyTopology",
+    "Clos",
+    "Fabric",
+    "OcsPod",
+    "RailOnly",
+    "RailOptimized",
+    "Site",
+    "SwitchedSpec",
+    "Topology",
+    "Torus",
+    "TransceiverConvention",
+    "build_fabric",
+    "full_graph",
+    "quotient_graph",
+]
+
+
+def build_fabric(
+    spec: AnyTopology, *, chip_count: int, server: Server, scaleup_bytes_per_s: float | None = None
+) -> Fabric:
+    """The fabric of `chip_count` chips in such servers; refuses what the topology cannot hold."""
+    domain = spec.hb_domain_size if isinstance(spec, SwitchedSpec) else "auto"
+    site = Site.of(
+        server, chip_count=chip_count, hb_domain_size=domain, scaleup_bytes_per_s=scaleup_bytes_per_s
+    )
+    match spec:
+        case Clos():
+            return clos.build(spec, site)
+        case RailOptimized():
+            return rail.build_optimized(spec, site)
+        case RailOnly():
+            return rail.build_rail_only(spec, site)
+        case Torus():
+            return torus.build(spec, site)
+        case OcsPod():
+            return ocs_pod.build(spec, site)
