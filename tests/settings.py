@@ -1,5 +1,5 @@
-"""Settings of the test run: `explorer.settings` in a directory of its own, so that tests and a running Trimtab
-never meet. With DATABASE_URL and REDIS_URL set, the same tests run on PostgreSQL and Redis.
+"""Settings of the test run: `explorer.settings` in a directory of its own, so that tests and a running
+Trimtab never meet. With DATABASE_URL and REDIS_URL set, the same tests run on PostgreSQL and Redis.
 """
 
 import atexit
