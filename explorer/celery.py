@@ -6,10 +6,7 @@ import warnings
 from celery import Celery
 from celery.exceptions import SecurityWarning
 
-from explorer.embedded.transport import register
-
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "explorer.settings")
-register()
 # Celery warns a root user at length, since pickled messages would be code; this application takes JSON alone.
 warnings.simplefilter("ignore", SecurityWarning)
 
