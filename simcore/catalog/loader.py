@@ -51,7 +51,7 @@ ENTITY_KINDS: Mapping[str, type[Entity]] = {
 }
 # Fields whose suffix names no dimension of its own.
 _DIMENSIONS: Mapping[str, str] = {"sqrt_s_per_sqrt_byte": "s", "reach_m": "m", "sram_bytes_per_core": "bytes"}
-_NOT_IN_FILE = {"slug", "name", "figures"}
+_NOT_IN_FILE = {"slug", "name", "figures", "source"}
 _YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 E_ = TypeVar("E_", bound=Entity)
 Document = dict[str, Any]
@@ -77,21 +77,21 @@ def load_entity(cls: type[E_], text: str, *, slug: str, path: str) -> E_:
     _refuse_unknown(document, {"name", "shape", "figures", "sources"}, path)
     sources = _sources(document, path)
     known = {item.name: item for item in fields(cls) if item.name not in _NOT_IN_FILE}
-    kinds = field_types(cls)
+    kinds = field_types(cls)  # type: ignore[arg-type]  # mypy: a class is not seen as hashable
     figures = {
         name: _figure(name, entry, sources, f"{path}: figures.{name}")
         for name, entry in _mapping(document, "figures", path).items()
         if _check_known(name, {n for n in known if is_float(kinds[n])}, f"{path}: figures")
     }
     shape = dict(_mapping(document, "shape", path))
-    if shape:
-        _source(shape.pop("source", None), sources, f"{path}: shape")
+    source = _source(shape.pop("source", None), sources, f"{path}: shape") if shape else None
     for name, value in shape.items():
         _check_known(name, {n for n in known if not is_float(kinds[n])}, f"{path}: shape")
         _check_type(value, kinds[name], f"{path}: shape.{name}")
     _require(known, {*figures, *shape}, path)
     values = {name: figure.value for name, figure in figures.items()}
-    return cls(slug=slug, name=_name(document, path), figures=figures, **values, **_frozen(shape))
+    name = _name(document, path)
+    return cls(slug=slug, name=name, figures=figures, source=source, **values, **_frozen(shape))
 
 
 def load_price_book(text: str, *, slug: str, path: str) -> PriceBook:

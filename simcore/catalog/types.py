@@ -52,22 +52,25 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """What every catalog entry has: a slug, a name and its figures with their sources."""
+    """What every catalog entry has: a slug, a name, its figures with their sources, and where its shape
+    (counts, names) was read."""
 
     slug: str
     name: str
     figures: Mapping[str, Figure] = field(default_factory=dict)
+    source: Source | None = None
 
     def leaf(self, figure: str) -> Term:
-        """The figure as a leaf of a Why tree. A figure overridden by the user is an input."""
+        """The figure or count as a leaf of a Why tree. A figure overridden by the user is an input."""
         value: float = getattr(self, figure)
         found = self.figures.get(figure)
-        if found is None:
+        source = found.source if found else self.source
+        if source is None:
             return leaf(value, figure, kind="assumption", source="default of the catalog loader")
         kinds: dict[str, Any] = {"assumption": "assumption", "estimate": "assumption", "user": "input"}
-        path = f"hardware.chip_overrides.{figure}" if found.source.kind == "user" else ""
-        source = f"{found.source.title}: {found.printed}"
-        return leaf(value, figure, kind=kinds.get(found.source.kind, "catalog"), source=source, path=path)
+        path = f"hardware.chip_overrides.{figure}" if source.kind == "user" else ""
+        title = f"{source.title}: {found.printed}" if found else source.title
+        return leaf(value, figure, kind=kinds.get(source.kind, "catalog"), source=title, path=path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
