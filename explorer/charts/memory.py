@@ -1,0 +1,144 @@
+"""Memory: what a chip's HBM is spent on, and how many KV tokens that leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from explorer.charts import style
+from explorer.charts.style import Cell, Chart, Result, Table
+
+KPIS = (
+    "memory.kv_token_capacity",
+    "memory.kv_block_count",
+    "memory.max_concurrency_at_max_len",
+    "serving.kv_usage_fraction.max",
+    "model.kv_bytes_per_token",
+    "memory.weight_bytes_per_chip",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fall:
+    """One step of the waterfall; positions are per cent of the plot's width."""
+
+    label: str
+    text: str
+    kind: str  # total, loss, use, free
+    left: float
+    width: float
+    note: str = ""
+
+
+def waterfall(result: Result | None) -> Chart | None:
+    """From the datasheet's bytes down to the KV cache, one deduction after the other."""
+    rows = style.rows(result, "memory_waterfall")
+    if not rows:
+        return None
+    return Chart(
+        slug="memory-waterfall",
+        title=_title(rows),
+        axis=_("One chip's memory, from the datasheet down to the KV cache"),
+        summary=_summary(rows),
+        source=_("Closed form, the engine's own accounting"),
+        draw="waterfall",
+        body=tuple(_falls(rows)),
+        table=Table(
+            columns=(_("Item"), _("Size"), _("Note")),
+            rows=tuple(
+                (
+                    Cell(text=_item(row)),
+                    Cell(text=str(style.number(float(row["bytes"]), "bytes"))),
+                    Cell(text=_(str(row["note"])) if row.get("note") else ""),
+                )
+                for row in rows
+            ),
+        ),
+        wide=True,
+    )
+
+
+def _item(row: Mapping[str, Any]) -> str:
+    return style.term(str(row.get("label") or row["item"]))
+
+
+def _falls(rows: Sequence[Mapping[str, Any]]) -> list[Fall]:
+    """Totals start at zero; each loss or use hangs from where the one before ended."""
+    scale = max(float(row["bytes"]) for row in rows) or 1.0
+    level = 0.0
+    falls = []
+    for row in rows:
+        size = float(row["bytes"])
+        kind = str(row.get("kind", "use"))
+        if kind == "total":
+            left, level = 0.0, size
+        elif kind == "free":
+            left = max(level - size, 0.0)
+        else:
+            left = max(level - size, 0.0)
+            level = left
+        falls.append(
+            Fall(
+                label=_item(row),
+                text=str(style.number(size, "bytes")),
+                kind=kind,
+                left=round(36 + left / scale * 50, 3),
+                width=round(max(0.3, size / scale * 50), 3),
+                note=_(str(row["note"])) if row.get("note") else "",
+            )
+        )
+    return falls
+
+
+def _title(rows: Sequence[Mapping[str, Any]]) -> str:
+    whole = float(rows[0]["bytes"])
+    kv = next((float(row["bytes"]) for row in reversed(rows) if row.get("kind") == "free" or row["item"] == "kv"), 0.0)
+    if kv <= 0:
+        return _("The model does not fit: nothing is left for the KV cache")
+    words = {"kv": style.number(kv, "bytes"), "whole": style.number(whole, "bytes"), "share": style.percent(kv / whole, digits=0)}
+    return _("Of %(whole)s, %(kv)s (%(share)s) hold the KV cache") % words
+
+
+def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
+    parts = ", ".join(f"{_item(row)} {style.number(float(row['bytes']), 'bytes')}" for row in rows)
+    return _("Memory of one chip, from top to bottom: %(parts)s.") % {"parts": parts}
+
+
+def capacity(result: Result | None, baseline: Result | None = None) -> Chart | None:
+    """The KV cache in tokens, blocks and requests, as a table."""
+    names = [
+        "model.parameter_count",
+        "model.active_parameter_count",
+        "model.weight_bytes",
+        "memory.weight_bytes_per_chip",
+        "memory.kv_bytes_per_chip",
+        "model.kv_bytes_per_token",
+        "memory.kv_token_capacity",
+        "memory.kv_block_count",
+        "memory.max_concurrency_at_max_len",
+        "serving.kv_usage_fraction.mean",
+        "serving.kv_usage_fraction.max",
+        "memory.kv_useful_fraction",
+        "memory.kv_internal_waste_fraction",
+        "serving.preemption_count",
+    ]
+    table = style.metric_table(names, result, baseline)
+    if table is None:
+        return None
+    tokens = style.metric(result, "memory.kv_token_capacity")
+    title = _("What the KV cache holds")
+    if tokens is not None:
+        title = _("One replica holds %(tokens)s tokens of KV cache") % {"tokens": f"{tokens:,.0f}"}
+    return Chart(
+        slug="kv-capacity",
+        title=title,
+        axis=_("Per replica where tokens or blocks are counted, per chip where the name says so"),
+        summary=title,
+        source=_("Closed form; use and preemptions simulated"),
+        draw="table",
+        table=table,
+        wide=True,
+    )

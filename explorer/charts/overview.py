@@ -1,0 +1,234 @@
+"""Overview: where an iteration's time goes, and what each resource would bring if it were doubled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from explorer.charts import style
+from explorer.charts.style import Cell, Chart, Result, Table
+
+_SMALL_FRACTION = 0.002  # of the widest bar: below this a segment is left to the table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """One resource's part of a bar; positions are per cent of the plot's width."""
+
+    resource: str
+    label: str
+    left: float
+    width: float
+    text: str
+    on: str  # ink that stands on this mark: on-d or on-l
+    hatched: bool
+
+    @property
+    def middle(self) -> float:
+        return self.left + self.width / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackBar:
+    """A bar of segments with its own title and total."""
+
+    name: str
+    total: str
+    width: float
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A labelled bar from zero; negative values go left of it."""
+
+    label: str
+    resource: str
+    text: str
+    left: float
+    width: float
+    hatched: bool
+    better: bool = True
+
+
+def where_time_goes(result: Result | None, baseline: Result | None = None) -> Chart | None:
+    """Wall clock per iteration by what it waited for, now and in the baseline."""
+    now = _parts(result)
+    if not now:
+        return None
+    before = _parts(baseline)
+    scale = max(sum(now.values()), sum(before.values())) if before else sum(now.values())
+    bars = [_stack(_("Baseline"), before, scale)] if before else []
+    bars.append(_stack(_("Now"), now, scale))
+    return Chart(
+        slug="where-time-goes",
+        title=_time_title(now, before),
+        axis=_("Wall clock per iteration by what it waited for"),
+        summary=_time_summary(now, before),
+        source=_("Simulated; kernels as calibrated for this chip"),
+        draw="stack",
+        body=tuple(bars),
+        table=_time_table(result, baseline),
+        open_table=True,
+        wide=True,
+    )
+
+
+def _parts(result: Result | None) -> dict[str, float]:
+    """Seconds per iteration by resource, largest contributors in the fixed order of resources; idle left out."""
+    seconds: dict[str, float] = {}
+    for row in style.rows(result, "where_time_goes"):
+        value = row.get("s_per_iteration")
+        if row.get("resource") != "queue" and isinstance(value, int | float) and value > 0:
+            seconds[str(row["resource"])] = float(value)
+    return dict(sorted(seconds.items(), key=lambda item: _order(item[0])))
+
+
+def _order(resource: str) -> int:
+    return style.RESOURCES.index(resource) if resource in style.RESOURCES else len(style.RESOURCES)
+
+
+def _stack(name: str, parts: Mapping[str, float], scale: float) -> StackBar:
+    left = 0.0
+    segments = []
+    total = sum(parts.values())
+    for resource, seconds in parts.items():
+        width = seconds / scale * 96 if scale else 0.0
+        if width >= _SMALL_FRACTION * 96:
+            segments.append(_segment(resource, seconds, left, width))
+        left += width
+    return StackBar(name=name, total=str(style.number(total, "step_s")), width=left, segments=tuple(segments))
+
+
+def _segment(resource: str, seconds: float, left: float, width: float) -> Segment:
+    return Segment(
+        resource=resource,
+        label=style.resource(resource),
+        left=round(left, 3),
+        width=round(width, 3),
+        text=str(style.number(seconds, "step_s")) if width > 9 else "",
+        on="on-d" if resource in style.DARK_MARKS else "on-l",
+        hatched=resource in style.HATCHED,
+    )
+
+
+def _time_title(now: Mapping[str, float], before: Mapping[str, float]) -> str:
+    largest = max(now, key=lambda name: now[name])
+    total = sum(now.values())
+    share = style.percent(now[largest] / total, digits=0)
+    words = {"resource": style.resource(largest), "share": share, "total": style.number(total, "step_s")}
+    if not before:
+        return _("An iteration takes %(total)s, and %(share)s of it is %(resource)s") % words
+    words["before"] = style.number(sum(before.values()), "step_s")
+    change = abs(total / sum(before.values()) - 1)
+    if change < 0.005:
+        return _("An iteration still takes %(total)s, and %(share)s of it is %(resource)s") % words
+    if total < sum(before.values()):
+        return _("An iteration falls from %(before)s to %(total)s; %(share)s of it is %(resource)s") % words
+    return _("An iteration rises from %(before)s to %(total)s; %(share)s of it is %(resource)s") % words
+
+
+def _time_summary(now: Mapping[str, float], before: Mapping[str, float]) -> str:
+    def told(parts: Mapping[str, float]) -> str:
+        return ", ".join(f"{style.resource(name)} {style.number(value, 'step_s')}" for name, value in parts.items())
+
+    text = _("Time per iteration by resource. Now: %(parts)s.") % {"parts": told(now)}
+    return text + " " + _("Baseline: %(parts)s.") % {"parts": told(before)} if before else text
+
+
+def _time_table(result: Result | None, baseline: Result | None) -> Table:
+    now, before = _fractions(result), _fractions(baseline)
+    names = [name for name in style.RESOURCES if now.get(name, 0.0) > 5e-4 or before.get(name, 0.0) > 5e-4]
+    columns = (_("Share of wall clock, idle included"), _("Now"))
+    if before:
+        columns = (columns[0], _("Baseline"), _("Now"), _("Change"))
+    return Table(columns=columns, rows=tuple(_time_row(name, now, before) for name in names))
+
+
+def _fractions(result: Result | None) -> dict[str, float]:
+    return {str(row["resource"]): float(row["fraction"]) for row in style.rows(result, "where_time_goes")}
+
+
+def _time_row(name: str, now: Mapping[str, float], before: Mapping[str, float]) -> tuple[Cell, ...]:
+    first = Cell(text=style.resource(name), key=name)
+    here = Cell(text=style.percent(now.get(name, 0.0)))
+    if not before:
+        return (first, here)
+    change = (now.get(name, 0.0) - before.get(name, 0.0)) * 100
+    text = _("%(points)s pt") % {"points": f"{change:+.1f}".replace("-", "−")}
+    return (first, Cell(text=style.percent(before.get(name, 0.0)), muted=True), here, Cell(text=text))
+
+
+def doublings(result: Result | None) -> Chart | None:
+    """What the saturated throughput gains when one resource is doubled."""
+    rows = sorted(style.rows(result, "doublings"), key=lambda row: -float(row["gain_ratio"]))
+    if not rows:
+        return None
+    gains = [(str(row["resource"]), float(row["gain_ratio"]) - 1.0) for row in rows]
+    return Chart(
+        slug="doublings",
+        title=_doubling_title(gains),
+        axis=_("Gain in capacity if one resource is doubled"),
+        summary=_("Gain from doubling each resource: %(parts)s.")
+        % {"parts": ", ".join(f"{style.resource(name)} {style.percent(gain, signed=True)}" for name, gain in gains)},
+        source=_("Closed form at saturation, same mix of requests"),
+        draw="bars",
+        body=tuple(_bars(gains)),
+        table=_doubling_table(rows),
+    )
+
+
+def _doubling_title(gains: Sequence[tuple[str, float]]) -> str:
+    name, gain = gains[0]
+    words = {"resource": style.resource(name), "gain": style.percent(gain, digits=0, signed=True)}
+    if gain < 0.005:
+        return _("Doubling any one resource brings nothing")
+    if len(gains) > 1 and gains[1][1] > 0.01:
+        words["second"] = style.resource(gains[1][0])
+        return _("%(resource)s is the best next doubling: %(gain)s, then %(second)s") % words
+    return _("%(resource)s is the only doubling that pays: %(gain)s") % words
+
+
+def _bars(gains: Sequence[tuple[str, float]]) -> list[Bar]:
+    widest = max(max(abs(gain) for _name, gain in gains), 0.01)
+    zero = 36.0
+    return [
+        Bar(
+            label=style.resource(name),
+            resource=_mark(name),
+            text=style.percent(gain, digits=0 if gain >= 0.095 else 1, signed=True),
+            left=zero,
+            width=max(0.4, gain / widest * 46.0),
+            hatched=name in style.HATCHED,
+        )
+        for name, gain in gains
+    ]
+
+
+def _mark(name: str) -> str:
+    """`hbm_bandwidth` and `hbm_capacity` are the HBM's colour."""
+    return name.partition("_")[0]
+
+
+def _doubling_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    def cells(row: Mapping[str, Any]) -> tuple[Cell, ...]:
+        following = str(row.get("next_bottleneck") or "")
+        return (
+            Cell(text=style.resource(str(row["resource"])), key=_mark(str(row["resource"]))),
+            Cell(text=style.percent(float(row["gain_ratio"]) - 1.0, signed=True)),
+            _ratio_cell(row.get("tpot_ratio")),
+            _ratio_cell(row.get("ttft_ratio")),
+            Cell(text=style.resource(following)),
+        )
+
+    columns = (_("Doubled"), _("Capacity"), _("TPOT"), _("TTFT"), _("Then bound by"))
+    return Table(columns=columns, rows=tuple(cells(row) for row in rows))
+
+
+def _ratio_cell(ratio: object) -> Cell:
+    if not isinstance(ratio, int | float):
+        return Cell(text="–", muted=True)
+    return Cell(text=style.percent(float(ratio) - 1.0, signed=True))

@@ -1,0 +1,242 @@
+"""Which charts stand on which tab, under which headline.
+
+`panel(tab, result, baseline=…)` takes a Result document, or what a running simulation has said so far, and
+leaves out what is not there yet. `strip` is the row of deltas on top, `comparison_panel` the compare page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from django.utils.translation import gettext as _
+
+from explorer.charts import compare, cost, fabric, memory, overview, reliability, serving, style
+from explorer.charts.messages import translated
+from explorer.charts.style import Chart, Note, Panel, Result, Strip, Tile
+
+TABS: Final = ("overview", "fabric", "memory", "serving", "reliability")
+STRIP: Final = (
+    "serving.tpot_s.mean",
+    "serving.output_token_per_s_per_chip",
+    "serving.ttft_s.p95",
+    "serving.slo_attainment_fraction",
+    "cost.power_w",
+    "cost.usd_per_million_output_tokens",
+    "fabric.switch_count",
+    "fabric.transceiver_count",
+    "fabric.island_count",
+    "fabric.fabric_capex_usd",
+    "fabric.diameter_hops",
+    "fabric.fabric_power_w",
+    "reliability.slice_goodput_fraction.mean",
+    "reliability.static_goodput_fraction.mean",
+    "cost.capex_usd",
+)
+OVERVIEW_KPIS: Final = (
+    "analysis.effective_utilisation_fraction",
+    "serving.offered_load_ratio",
+    "serving.mean_batch_size",
+    "compute.decode_step_s",
+    "serving.mbu_fraction",
+    "serving.mfu_fraction",
+)
+SERVING_KPIS: Final = (
+    "serving.request_per_s",
+    "serving.output_token_per_s",
+    "serving.slo_goodput_request_per_s",
+    "serving.offered_load_ratio",
+    "serving.preemption_count",
+    "serving.replica_count",
+)
+
+
+def strip(result: Result | None, baseline: Result | None = None, *, baseline_name: str = "") -> Strip:
+    """At most six metrics that the result has, with their change since the baseline."""
+    return Strip(tiles=style.tiles(STRIP, result, baseline)[:6], baseline_name=baseline_name)
+
+
+def panel(tab: str, result: Result | None, *, baseline: Result | None = None) -> Panel:
+    """One tab's headline, numbers and charts."""
+    build = {
+        "overview": _overview,
+        "fabric": _fabric,
+        "memory": _memory,
+        "serving": _serving,
+        "reliability": _reliability,
+    }[tab]
+    return build(result, baseline)
+
+
+def _present(*charts: Chart | None) -> tuple[Chart, ...]:
+    return tuple(chart for chart in charts if chart is not None)
+
+
+def _overview(result: Result | None, baseline: Result | None) -> Panel:
+    fabric_only = style.kind_of_work(result) == "none"
+    title, lede = _finding(result)
+    charts = _present(
+        overview.where_time_goes(result, baseline),
+        overview.doublings(result),
+        serving.cdf("ttft", result, baseline),
+        serving.cdf("tpot", result, baseline),
+        None if fabric_only else serving.over_time(result, baseline),
+        reliability.slice_goodput(result) if fabric_only else None,
+        fabric.topology(result, other=baseline) if fabric_only else None,
+        fabric.counts(result, baseline) if fabric_only else None,
+        cost.bill(result),
+    )
+    kpis = _kpis(OVERVIEW_KPIS, result, baseline) or _kpis(fabric.KPIS, result, baseline)[:6]
+    return Panel(
+        tab="overview",
+        headline=title,
+        lede=lede,
+        guard=fabric.guard(result),
+        notes=_notes(result),
+        kpis=kpis,
+        charts=charts,
+    )
+
+
+def _fabric(result: Result | None, baseline: Result | None) -> Panel:
+    before = fabric.topology(baseline, slug="topology-baseline") if _differs(result, baseline) else None
+    return Panel(
+        tab="fabric",
+        headline=_fabric_headline(result, baseline),
+        guard=fabric.guard(result),
+        notes=_notes(result, "topology", "fabric", "hardware"),
+        charts=_present(
+            before,
+            fabric.topology(result, other=baseline),
+            fabric.counts(result, baseline),
+            fabric.transceivers(result),
+            fabric.hops(result),
+            cost.bill(result),
+            fabric.collectives(result),
+        ),
+    )
+
+
+def _differs(result: Result | None, baseline: Result | None) -> bool:
+    table = "quotient_graph"
+    graphs = [(one or {}).get("tables", {}).get(table) for one in (result, baseline)]
+    return graphs[1] is not None and graphs[0] != graphs[1]
+
+
+def _memory(result: Result | None, baseline: Result | None) -> Panel:
+    chart = memory.waterfall(result)
+    return Panel(
+        tab="memory",
+        headline=chart.title if chart else _("Memory"),
+        notes=_notes(result, "serving.kv", "serving.max_model_len", "model", "memory"),
+        kpis=_kpis(memory.KPIS, result, baseline),
+        charts=_present(chart, memory.capacity(result, baseline)),
+    )
+
+
+def _serving(result: Result | None, baseline: Result | None) -> Panel:
+    if style.kind_of_work(result) == "none":
+        return Panel(tab="serving", headline=_("This scenario serves no requests"))
+    return Panel(
+        tab="serving",
+        headline=_regime_headline(result),
+        notes=_notes(result, "workload", "serving"),
+        kpis=_kpis(SERVING_KPIS, result, baseline),
+        charts=_present(
+            serving.over_time(result, baseline),
+            serving.cdf("ttft", result, baseline),
+            serving.cdf("tpot", result, baseline),
+            serving.cdf("e2e", result, baseline),
+            serving.percentiles(result, baseline),
+        ),
+    )
+
+
+def _reliability(result: Result | None, baseline: Result | None) -> Panel:
+    chart = reliability.slice_goodput(result)
+    return Panel(
+        tab="reliability",
+        headline=chart.title if chart else _("Reliability"),
+        notes=_notes(result, "reliability"),
+        kpis=_kpis(reliability.KPIS, result, baseline),
+        charts=_present(chart),
+    )
+
+
+def comparison_panel(
+    documents: Sequence[Mapping[str, Any]], results: Sequence[Result | None], names: Sequence[str]
+) -> Panel:
+    """The compare page: input diff and result diff side by side, then distributions."""
+    table = compare.results(results, names)
+    return Panel(
+        tab="compare",
+        headline=_comparison_headline(results, names) or (table.title if table else _("Compare scenarios")),
+        charts=_present(
+            compare.inputs(documents, names),
+            table,
+            *(compare.overlaid_cdf(which, results, names) for which in ("ttft", "tpot", "e2e")),
+        ),
+    )
+
+
+def _comparison_headline(results: Sequence[Result | None], names: Sequence[str]) -> str:
+    if len(results) != 2:
+        return ""
+    for name in STRIP:
+        change = style.delta(style.metric(results[1], name), style.metric(results[0], name), name)
+        if change is not None and change.arrow:
+            words = {
+                "what": style.label(name),
+                "before": change.before,
+                "now": style.number(style.metric(results[1], name) or 0.0, name),
+                "change": change.text,
+            }
+            if change.arrow == "up":
+                return _("%(what)s rises from %(before)s to %(now)s, by %(change)s") % words
+            return _("%(what)s falls from %(before)s to %(now)s, by %(change)s") % words
+    return ""
+
+
+# --- words --------------------------------------------------------------------------------------------------
+
+
+def _kpis(names: Sequence[str], result: Result | None, baseline: Result | None) -> tuple[Tile, ...]:
+    return style.tiles(names, result, baseline)
+
+
+def _finding(result: Result | None) -> tuple[str, str]:
+    """The first finding as the headline, the others as the paragraph below it."""
+    findings = [translated(row) for row in style.rows(result, "findings")]
+    if findings:
+        return findings[0], " ".join(findings[1:4])
+    if style.kind_of_work(result) == "none":
+        return _fabric_headline(result, None), ""
+    return _regime_headline(result), ""
+
+
+def _regime_headline(result: Result | None) -> str:
+    regime = str((result or {}).get("metrics", {}).get("serving.regime") or "")
+    ratio = style.metric(result, "serving.offered_load_ratio")
+    words = {"ratio": f"{ratio:.2f}" if ratio is not None else ""}
+    if regime == "overloaded":
+        return _("Overloaded: ρ = %(ratio)s, the queue never empties") % words
+    if regime == "near_saturation":
+        return _("Near saturation: ρ = %(ratio)s, small changes move the tail a lot") % words
+    if ratio is not None:
+        return _("Stable: the offered load is %(ratio)s of capacity") % words
+    return _("Simulating") if result is None or not result.get("metrics") else _("Results")
+
+
+def _fabric_headline(result: Result | None, baseline: Result | None) -> str:
+    chart = fabric.counts(result, baseline)
+    return chart.title if chart else _("Fabric")
+
+
+def _notes(result: Result | None, *prefixes: str) -> tuple[Note, ...]:
+    """Warnings of the result; with prefixes, only those at these paths."""
+    found = (result or {}).get("warnings") or ()
+    return tuple(
+        Note(text=translated(row), kind="warn", code=str(row.get("code", "")))
+        for row in found
+        if not prefixes or not row.get("path") or str(row["path"]).startswith(prefixes)
+    )

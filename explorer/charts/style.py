@@ -1,0 +1,392 @@
+"""What all charts share: the anatomy of a chart, printed numbers, directions of better, and plotly's look.
+
+A chart is a pure function of Result documents. It returns a `Chart`: a title that states the finding, the
+quantity and unit, one sentence for screen readers, the data as a table, and either a plotly figure (what a
+person explores) or the numbers of a picture that a template draws as SVG (what must be there at first
+paint). Colours are names of CSS variables: the browser resolves them, so a change of theme needs no server.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from django.utils.translation import gettext as _
+
+from simcore.glossary import better, entry, resource_label, statistic
+from simcore.units import dimension_of, printed
+
+Result = Mapping[str, Any]
+Quality = Literal["better", "worse", "same"]
+RESOURCES: Final = ("hbm", "scaleup", "scaleout", "compute", "overhead", "host", "bubble", "queue", "failure")
+HATCHED: Final = frozenset({"queue", "failure", "bubble", "l2"})
+DARK_MARKS: Final = frozenset({"compute", "host", "overhead", "failure"})
+SAME_RATIO: Final = 0.0005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """A printed value: the number large, its unit grey."""
+
+    text: str
+    unit: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.unit}".rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta:
+    """A change beside its baseline. The arrow's direction is the change's, its fill says better or worse."""
+
+    text: str
+    quality: Quality
+    arrow: Literal["up", "down", ""]
+    before: Number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """One metric as people read it: in the delta strip, the KPI row, a table."""
+
+    metric: str
+    label: str
+    help: str
+    number: Number
+    delta: Delta | None = None
+    sub: str = ""
+    flag: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strip:
+    """The delta strip: who is compared with whom, and at most six metrics."""
+
+    tiles: tuple[Tile, ...]
+    baseline_name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A table cell; `key` is a resource whose colour stands before the text."""
+
+    text: str
+    unit: str = ""
+    delta: Delta | None = None
+    key: str = ""
+    metric: str = ""
+    muted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Columns and rows; the first `words` columns are text, the rest are numbers."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    words: int = 1
+    total: tuple[Cell, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """One figure of a page; `draw` names the partial template that draws `body`."""
+
+    slug: str
+    title: str
+    axis: str
+    summary: str
+    source: str = ""
+    draw: Literal["plot", "stack", "bars", "waterfall", "topology", "table"]
+    body: Any = None
+    table: Table | None = None
+    open_table: bool = False
+    wide: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Something said in words: a warning of the model, a state, a next step."""
+
+    text: str
+    kind: Literal["warn", "good", "plain"] = "plain"
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """A change that one press makes: a form field by its scenario path."""
+
+    path: str
+    value: str
+    label: str
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """A guard rail: the inequality, its numbers, and the nearest changes that satisfy it."""
+
+    equation: str
+    numbers: str
+    text: str
+    edits: tuple[Edit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """Everything that a tab of the workbench shows in its centre."""
+
+    tab: str
+    headline: str
+    lede: str = ""
+    guard: Guard | None = None
+    notes: tuple[Note, ...] = ()
+    kpis: tuple[Tile, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    partial: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+# --- reading a Result document ------------------------------------------------------------------------------
+
+
+def metric(result: Result | None, name: str) -> float | None:
+    """A metric as a number; None where it does not apply (or is a word)."""
+    value = (result or {}).get("metrics", {}).get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def rows(result: Result | None, table: str) -> Sequence[Mapping[str, Any]]:
+    """The rows of a table; none where it is absent."""
+    found = (result or {}).get("tables", {}).get(table)
+    return found if isinstance(found, list | tuple) else ()
+
+
+def series(result: Result | None, name: str) -> Mapping[str, Sequence[float]]:
+    """Columns of a series; empty where it is absent."""
+    found = (result or {}).get("series", {}).get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def kind_of_work(result: Result | None) -> str:
+    """`serving`, or `none` where the scenario asks for fabric, reliability and cost alone."""
+    workload = (result or {}).get("scenario", {}).get("workload") or {}
+    if workload.get("kind"):
+        return str(workload["kind"])
+    return "serving"
+
+
+# --- words and numbers --------------------------------------------------------------------------------------
+
+
+def term(english: str) -> str:
+    """A label of the glossary in the reader's language."""
+    return _(english) if english else ""
+
+
+def label(name: str) -> str:
+    """A metric's label with its statistic, in the reader's language."""
+    found = entry(name)
+    text = term(found.label) if found else name
+    mark = statistic(name)
+    return f"{text} {_(mark) if mark in ('mean', 'max', 'min') else mark}" if mark else text
+
+
+def help_text(name: str) -> str:
+    found = entry(name)
+    return term(found.help) if found else ""
+
+
+def resource(name: str) -> str:
+    """A resource's name in the reader's language."""
+    return term(resource_label(name))
+
+
+def number(value: float, name: str, *, digits: int = 3) -> Number:
+    """A value printed in the unit that its name's suffix declares."""
+    text, unit = printed(value, dimension_of(name), digits=digits)
+    return Number(text=text.replace("-", "−"), unit=unit)
+
+
+def percent(fraction: float, *, digits: int = 1, signed: bool = False) -> str:
+    """0.146 -> "14.6 %"; whole above 100 %."""
+    value = fraction * 100
+    shown = f"{value:.{0 if abs(value) >= 100 else digits}f}"
+    if float(shown) == 0:
+        shown = f"{0:.{digits}f}"
+    sign = "+" if signed and float(shown) > 0 else ""
+    return f"{sign}{shown} %".replace("-", "−")
+
+
+def delta(value: float | None, before: float | None, name: str) -> Delta | None:
+    """The change from `before` to `value`, in points for shares and in per cent otherwise."""
+    if value is None or before is None:
+        return None
+    change = value - before
+    points = dimension_of(name) == "fraction"
+    same = abs(change) <= (SAME_RATIO if points else SAME_RATIO * max(abs(value), abs(before)))
+    if same:
+        return Delta(text=_("no change"), quality="same", arrow="", before=number(before, name))
+    return Delta(
+        text=_change_text(change, before, name, points=points),
+        quality=_quality(change, name),
+        arrow="up" if change > 0 else "down",
+        before=number(before, name),
+    )
+
+
+def _change_text(change: float, before: float, name: str, *, points: bool) -> str:
+    if points:
+        return _("%(points)s pt") % {"points": f"{abs(change) * 100:.1f}"}
+    if before == 0 or abs(before) < 10 and dimension_of(name) in ("", "count", "hops") and change.is_integer():
+        return number(abs(change), name).text
+    share = abs(change / before) * 100
+    if share >= 1000:
+        return f"×{(before + change) / before:,.0f}"
+    return f"{share:.0f} %" if share >= 10 else f"{share:.1f} %"
+
+
+def _quality(change: float, name: str) -> Quality:
+    direction = better(name)
+    if direction == "neutral":
+        return "same"
+    return "better" if (change > 0) == (direction == "up") else "worse"
+
+
+def tile(name: str, result: Result | None, baseline: Result | None = None, *, sub: str = "") -> Tile | None:
+    """A metric with its change since the baseline; None where the result does not have it."""
+    value = metric(result, name)
+    if value is None:
+        return None
+    return Tile(
+        metric=name,
+        label=label(name),
+        help=help_text(name),
+        number=number(value, name),
+        delta=delta(value, metric(baseline, name), name),
+        sub=sub,
+        flag=_partial_flag(name, result),
+    )
+
+
+def _partial_flag(name: str, result: Result | None) -> str:
+    priced = metric(result, "cost.priced_fraction")
+    money = "usd" in name and not name.startswith("analysis.")
+    return _("partial") if money and priced is not None and priced < 0.9995 else ""
+
+
+def tiles(names: Sequence[str], result: Result | None, baseline: Result | None = None) -> tuple[Tile, ...]:
+    found = (tile(name, result, baseline) for name in names)
+    return tuple(item for item in found if item is not None)
+
+
+def metric_table(
+    names: Sequence[str], result: Result | None, baseline: Result | None = None, *, first: str = ""
+) -> Table | None:
+    """Metrics as rows: now, and where a baseline exists, before and change."""
+    listed = tiles(names, result, baseline)
+    if not listed:
+        return None
+    compared = baseline is not None
+    columns = (first or _("Result"), *((_("Baseline"), _("Now"), _("Change")) if compared else (_("Now"),)))
+    return Table(columns=columns, rows=tuple(_metric_row(item, compared=compared) for item in listed))
+
+
+def _metric_row(item: Tile, *, compared: bool) -> tuple[Cell, ...]:
+    now = Cell(text=item.number.text, unit=item.number.unit, metric=item.metric)
+    name = Cell(text=item.label, muted=True)
+    if not compared:
+        return (name, now)
+    if item.delta is None:
+        return (name, Cell(text="", muted=True), now, Cell(text=""))
+    before = Cell(text=item.delta.before.text, unit=item.delta.before.unit, muted=True)
+    return (name, before, now, Cell(text="", delta=item.delta))
+
+
+def text_cells(*texts: str) -> tuple[Cell, ...]:
+    return tuple(Cell(text=text) for text in texts)
+
+
+# --- plotly: plain dictionaries, one look -------------------------------------------------------------------
+
+
+def figure(data: Sequence[Mapping[str, Any]], *, x: Mapping[str, Any], y: Mapping[str, Any], **layout: Any) -> dict[str, Any]:
+    """A figure in the house look; `x` and `y` are axes from `axis`."""
+    base: dict[str, Any] = {
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": "var(--sans)", "size": 14, "color": "var(--ink-2)"},
+        "margin": {"l": 48, "r": 16, "t": 8, "b": 36},
+        "showlegend": False,
+        "hovermode": "closest",
+        "hoverlabel": {"bgcolor": "var(--ground)", "bordercolor": "var(--hair-2)", "font": {"color": "var(--ink)"}},
+        "dragmode": "zoom",
+        "xaxis": dict(x),
+        "yaxis": dict(y),
+        **layout,
+    }
+    return {"data": [dict(trace) for trace in data], "layout": base}
+
+
+def axis(**options: Any) -> dict[str, Any]:
+    """An axis with hairlines only."""
+    return {
+        "gridcolor": "var(--hair)",
+        "linecolor": "var(--hair-2)",
+        "zeroline": False,
+        "tickfont": {"color": "var(--ink-2)"},
+        "automargin": True,
+        "fixedrange": False,
+        **options,
+    }
+
+
+def line(x: Sequence[float], y: Sequence[float], *, name: str, color: str = "var(--ink)", **options: Any) -> dict[str, Any]:
+    """A solid line: what is now."""
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": list(x),
+        "y": list(y),
+        "name": name,
+        "line": {"color": color, "width": 2, **options.pop("line", {})},
+        **options,
+    }
+
+
+def baseline_line(x: Sequence[float], y: Sequence[float], *, name: str, **options: Any) -> dict[str, Any]:
+    """A grey dashed line: the baseline."""
+    return line(x, y, name=name, color="var(--ink-3)", line={"dash": "5px,4px", "width": 1.5}, **options)
+
+
+def direct_label(text: str, *, x: float, y: float, **options: Any) -> dict[str, Any]:
+    """A label at its line instead of a legend."""
+    return {
+        "text": text,
+        "x": x,
+        "y": y,
+        "showarrow": False,
+        "font": {"color": "var(--ink-2)", "size": 14},
+        "bgcolor": "var(--ground)",
+        "borderpad": 1,
+        **options,
+    }
+
+
+def thinned(values: Sequence[float], keep: int = 24) -> list[int]:
+    """Evenly spread indices of at most `keep` values, ends included: a data table stays readable."""
+    count = len(values)
+    if count <= keep:
+        return list(range(count))
+    return sorted({round(index * (count - 1) / (keep - 1)) for index in range(keep)})
+
+
+def nice_ceiling(value: float) -> float:
+    """The next 1, 2, 2.5 or 5 times a power of ten."""
+    if value <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in (1.0, 2.0, 2.5, 5.0, 10.0) if step * power >= value * 0.999)

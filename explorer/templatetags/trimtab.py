@@ -1,0 +1,170 @@
+"""How numbers, changes, sources and messages are written on every page.
+
+A number is large and its unit grey; a change carries an arrow whose direction is the change's and whose
+fill says better or worse; a source is a dot whose shape says where the value comes from; a message of the
+core is translated and then filled with its params.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django import template
+from django.conf import settings
+from django.urls import NoReverseMatch, reverse
+from django.utils.html import format_html, json_script
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
+
+from explorer.charts import style
+from explorer.charts.messages import translated
+from explorer.charts.style import Chart, Delta, Number
+from simcore.errors import Message
+from simcore.units import dimension_of, printed
+
+register = template.Library()
+
+_UP: Final = "M5 0 10 9H0Z"
+_DOWN: Final = "M0 0H10L5 9Z"
+_LEAF_DOTS: Final = {
+    "input": "you",
+    "catalog": "ds",
+    "calibrated": "cal",
+    "assumption": "def",
+    "constant": "",
+    "simulated": "sim",
+    "derived": "",
+}
+
+
+@register.filter
+def quantity(value: float | None, name: str) -> SafeString:
+    """A value in the unit of its name's suffix: `{{ 0.00823|quantity:"step_s" }}`."""
+    if value is None:
+        return mark_safe("–")
+    return number(Number(text=printed(value, dimension_of(name))[0], unit=printed(value, dimension_of(name))[1]))
+
+
+@register.filter
+def in_dimension(value: float | None, dimension: str) -> SafeString:
+    """A value whose dimension is known: `{{ node.value|in_dimension:node.dimension }}`."""
+    if value is None:
+        return mark_safe("–")
+    text, unit = printed(value, dimension, digits=4)
+    return number(Number(text=text.replace("-", "−"), unit=unit))
+
+
+@register.filter
+def number(value: Number) -> SafeString:
+    """A printed number with its unit in grey."""
+    if not value.unit:
+        return format_html("{}", value.text)
+    return format_html('{} <span class="unit">{}</span>', value.text, value.unit)
+
+
+@register.filter
+def percent(fraction: float | None) -> str:
+    """0.146 -> 14.6 %. The only place where a fraction becomes per cent."""
+    return "–" if fraction is None else style.percent(float(fraction))
+
+
+@register.simple_tag
+def change(delta: Delta | None, *, origin: bool = True) -> SafeString:
+    """The change with its arrow, and unless told otherwise the value that it is measured from."""
+    if delta is None:
+        return mark_safe("")
+    arrow = mark_safe("")
+    if delta.arrow:
+        path = _UP if delta.arrow == "up" else _DOWN
+        arrow = format_html('<svg viewBox="0 0 10 9" aria-hidden="true"><path d="{}"/></svg>', path)
+    spoken = {"better": _("better"), "worse": _("worse")}.get(delta.quality, "")
+    direction = {"up": _("up"), "down": _("down")}.get(delta.arrow, "")
+    said = ", ".join(part for part in (direction, spoken) if part)
+    aside = format_html('<span class="sr">, {}</span>', said) if said else mark_safe("")
+    shown = format_html('<span class="d {}">{}{}{}</span>', delta.quality, arrow, delta.text, aside)
+    if not origin or not delta.arrow:
+        return shown
+    words = _("from %(value)s") % {"value": delta.before.text}
+    return format_html('{} <span class="from">{}</span>', shown, words)
+
+
+@register.simple_tag
+def dot(kind: str, title: str = "") -> SafeString:
+    """Where a value comes from: ds datasheet, cal calibrated, def assumption, you yours, sim simulated."""
+    return format_html('<i class="dot {}" title="{}"></i>', kind, title)
+
+
+@register.filter
+def leaf_dot(kind: str) -> str:
+    """The dot of a Why leaf's kind."""
+    return _LEAF_DOTS.get(kind, "")
+
+
+@register.filter
+def message(said: Message | Mapping[str, Any]) -> str:
+    """A message of the core in the reader's language."""
+    return translated(said)
+
+
+@register.filter
+def label(name: str) -> str:
+    """A field's or metric's label in the reader's language."""
+    return style.label(name)
+
+
+@register.filter
+def help_text(name: str) -> str:
+    return style.help_text(name)
+
+
+@register.simple_tag
+def figure_json(chart: Chart) -> SafeString:
+    """A plotly figure as a data block beside its plot."""
+    return json_script(chart.body, f"figure-{chart.slug}")
+
+
+@register.simple_tag(takes_context=True)
+def why_url(context: Mapping[str, Any], metric: str) -> str:
+    """The address of a number's derivation, where the page shows a run; "" elsewhere."""
+    run = context.get("run")
+    if not metric or run is None:
+        return ""
+    try:
+        return reverse("run_why", args=[run.pk, metric])
+    except NoReverseMatch:
+        return ""
+
+
+@register.simple_tag(takes_context=True)
+def here(context: Mapping[str, Any], *names: str) -> SafeString:
+    """`aria-current` for the navigation entry of the page that is shown."""
+    request = context.get("request")
+    match = getattr(request, "resolver_match", None)
+    if match is not None and match.url_name in names:
+        return mark_safe(' aria-current="page"')
+    return mark_safe("")
+
+
+@register.simple_tag
+def url_if(name: str, *args: object) -> str:
+    """An address, or "" where this site has no such page."""
+    try:
+        return reverse(name, args=args)
+    except NoReverseMatch:
+        return ""
+
+
+@register.simple_tag
+def plotly_url() -> str:
+    """plotly.js as the installed package ships it; the version in the address lets browsers keep it for ever."""
+    import plotly
+    from django.templatetags.static import static
+
+    return f"{static('plotly/plotly.min.js')}?v={plotly.__version__}"
+
+
+@register.simple_tag
+def other_language(current: str) -> tuple[str, str]:
+    """Code and own name of the language to switch to."""
+    return next((code, name) for code, name in settings.LANGUAGES if code != current)
