@@ -27,6 +27,8 @@ STEADY_AFTER_S = 20.0
 GRACE_S = 1.5
 LOOK_EVERY_S = 0.1
 START_TRIES = 3
+# macOS ends a forked process that touches Objective-C, as its own libraries do, unless told that this is meant.
+CHILD_ENVIRONMENT = {"PYTHONUNBUFFERED": "1", "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES"}
 
 
 class SupervisorError(Exception):
@@ -54,7 +56,7 @@ class Child:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, **CHILD_ENVIRONMENT},
             start_new_session=True,
         )
         threading.Thread(target=self._print_lines, args=(self.process,), daemon=True).start()
