@@ -1,0 +1,1 @@
+"""Where bytes live: tiers, the KV budget of a replica, the paged pool."""

@@ -1,0 +1,53 @@
+"""The memory tiers that bytes can live in, as one chip sees them.
+
+A tier has a capacity, a bandwidth per direction and a latency; moving bytes costs
+`latency + bytes / bandwidth`. Tiers whose figures the catalog lacks are left out rather than guessed.
+Limits: one transfer at a time; the host's memory is shared evenly among the chips of a server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from simcore.catalog.types import Chip, Server
+from simcore.why import Term, leaf
+
+TierName = Literal["hbm", "peer_hbm", "host_dram", "remote"]
+# Latency of one access or message, orders of magnitude as vendors and micro-benchmarks print them.
+_LATENCY_S: dict[TierName, float] = {"hbm": 0.6e-6, "peer_hbm": 2e-6, "host_dram": 10e-6, "remote": 20e-6}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """One place for bytes, with what it costs to reach."""
+
+    name: TierName
+    capacity_bytes: float
+    bytes_per_s: Term
+    latency_s: float
+
+
+def tiers(chip: Chip, server: Server) -> tuple[Tier, ...]:
+    """Tiers of one chip in its server, nearest first."""
+    chips = max(1, server.chips_per_server)
+    found = [_tier("hbm", chip.hbm_visible_bytes, chip.leaf("hbm_bytes_per_s"))]
+    peers = server.scaleup_domain_chip_count - 1
+    if chip.scaleup_bytes_per_s and peers > 0:
+        found.append(_tier("peer_hbm", peers * chip.hbm_visible_bytes, chip.leaf("scaleup_bytes_per_s")))
+    if chip.pcie_bytes_per_s:
+        found.append(_tier("host_dram", server.host_memory_bytes / chips, chip.leaf("pcie_bytes_per_s")))
+    share = server.nic_count / chips * server.leaf("nic_bytes_per_s")
+    found.append(_tier("remote", float("inf"), share.named("remote_bytes_per_s")))
+    return tuple(found)
+
+
+def _tier(name: TierName, capacity_bytes: float, bytes_per_s: Term) -> Tier:
+    return Tier(name=name, capacity_bytes=capacity_bytes, bytes_per_s=bytes_per_s, latency_s=_LATENCY_S[name])
+
+
+def transfer_s(tier: Tier, moved_bytes: float) -> Term:
+    """Time to bring bytes from a tier to the chip."""
+    moved = leaf(moved_bytes, "moved_bytes", kind="derived", source="size of the transfer")
+    latency = leaf(tier.latency_s, f"{tier.name}_latency_s", kind="assumption", source="order of magnitude")
+    return (latency + moved / tier.bytes_per_s).named("transfer_s")

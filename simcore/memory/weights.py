@@ -1,0 +1,148 @@
+"""Weight bytes of one tensor- and pipeline-parallel rank, as a tree over tensor groups.
+
+Split by `tp`: queries, outputs, MLP and experts, embedding and head. Kept whole on every rank: norms,
+routers, the latent (A) projections of MLA, and KV heads where there are fewer of them than ranks.
+Embedding sits on the first stage, the head on the last (a tied one is copied there). Both stay at 16 bit
+whatever the weights' format, as do norms and routers; MXFP4 checkpoints quantise the experts only.
+Limits: scales of block-quantised formats are in the bytes per element; EP and TP shares are equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Final
+
+from simcore.catalog.parameters import ParameterCounts, parameter_terms
+from simcore.catalog.types import BYTES_PER_ELEMENT, LlmArchitecture
+from simcore.parallelism import Parallelism, stage_layers
+from simcore.why import Term, constant, leaf, total
+
+_SIXTEEN_BIT: Final = constant(2.0, "bytes_per_16_bit_element")
+_MXFP4_COLUMNS: Final = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageLayers:
+    """What one pipeline stage holds; window layers are taken as spread evenly."""
+
+    index: int
+    layers: int
+    moe_layers: int
+    window_layers: int
+    is_first: bool
+    is_last: bool
+
+
+def stages(arch: LlmArchitecture, pp: int) -> tuple[StageLayers, ...]:
+    found, start = [], 0
+    for index, layers in enumerate(stage_layers(arch.layers, pp)):
+        end = start + layers
+        dense = max(0, min(end, arch.dense_layers) - start) if arch.is_moe else layers
+        window = round(arch.window_layers * end / arch.layers)
+        window -= round(arch.window_layers * start / arch.layers)
+        found.append(
+            StageLayers(
+                index=index,
+                layers=layers,
+                moe_layers=layers - dense,
+                window_layers=window,
+                is_first=index == 0,
+                is_last=index == pp - 1,
+            )
+        )
+        start = end
+    return tuple(found)
+
+
+def rank_weight_bytes(
+    arch: LlmArchitecture, parallelism: Parallelism, stage: StageLayers, *, weights_dtype: str
+) -> Term:
+    """Bytes of one rank's parameters, without the rotary table.
+
+    >>> from simcore.catalog.types import LlmArchitecture
+    >>> arch = LlmArchitecture(slug="a", name="a", layers=2, hidden=8, heads=2, kv_heads=2, head_dim=4,
+    ...                        intermediate=16, vocab=10)
+    >>> one = rank_weight_bytes(arch, Parallelism(tp=1), stages(arch, 1)[0], weights_dtype="bf16")
+    >>> one.value == 2 * parameter_terms(arch).total
+    True
+    """
+    counts, tp = parameter_terms(arch), leaf(parallelism.tp_ranks, "tp", path="serving.parallelism.tp")
+    linear = "bf16" if weights_dtype == "mxfp4" and arch.is_moe else weights_dtype
+    narrow, expert = _element(linear), _element(weights_dtype)
+    routed = stage.moe_layers * arch.experts * counts.expert * _padding(arch, parallelism, weights_dtype)
+    zero = constant(0.0)
+    groups = (
+        ("attention", *_attention(arch, counts, stage, parallelism.tp_ranks), narrow),
+        ("mlp", _parameters("mlp", _dense(stage) * counts.mlp_per_dense_layer), zero, narrow),
+        ("experts", _parameters("expert", routed), zero, expert),
+        ("shared_experts", _parameters("shared_expert", _shared(counts, stage)), zero, narrow),
+        ("norms_and_routers", zero, _parameters("norm_and_router", _small(counts, stage)), _SIXTEEN_BIT),
+        ("embedding", _parameters("embedding", counts.embedding * stage.is_first), zero, _SIXTEEN_BIT),
+        ("head", _parameters("head", _head(counts, stage)), zero, _SIXTEEN_BIT),
+        ("extra", _parameters("extra", arch.extra_parameter_count * stage.is_first), zero, _SIXTEEN_BIT),
+    )
+    terms = [
+        ((split / tp + whole) * width).named(f"{name}_bytes", "bytes")
+        for name, split, whole, width in groups
+        if split.value or whole.value
+    ]
+    return total(*terms).named("weight_bytes_per_chip", "bytes")
+
+
+def rotary_bytes(arch: LlmArchitecture) -> Term:
+    """The precomputed sines and cosines of every position; none for learned positions."""
+    if arch.learned_positions:
+        return constant(0.0, "rotary_table_bytes")
+    width = arch.leaf("qk_rope_head_dim" if arch.is_mla else "head_dim")
+    return (arch.leaf("max_position") * width * _SIXTEEN_BIT).named("rotary_table_bytes", "bytes")
+
+
+def _element(dtype: str) -> Term:
+    return constant(BYTES_PER_ELEMENT[dtype], f"bytes_per_{dtype}_element")
+
+
+def _parameters(name: str, count: float) -> Term:
+    return leaf(count, f"{name}_parameters", kind="catalog", source="shape of the model", dimension="count")
+
+
+def _dense(stage: StageLayers) -> int:
+    return stage.layers - stage.moe_layers
+
+
+def _shared(counts: ParameterCounts, stage: StageLayers) -> int:
+    return stage.moe_layers * counts.shared_experts_per_layer
+
+
+def _padding(arch: LlmArchitecture, parallelism: Parallelism, weights_dtype: str) -> float:
+    """MXFP4 expert kernels hold each rank's width padded to 256 columns (gpt-oss: 2,880 becomes 3,072)."""
+    if weights_dtype != "mxfp4" or not arch.is_moe:
+        return 1.0
+    width = arch.moe_intermediate / parallelism.tp_ranks
+    return ceil(width / _MXFP4_COLUMNS) * _MXFP4_COLUMNS / width
+
+
+def _attention(
+    arch: LlmArchitecture, counts: ParameterCounts, stage: StageLayers, tp: int
+) -> tuple[Term, Term]:
+    """Attention parameters of a stage: what is split, and what every rank holds besides its share."""
+    whole = stage.layers * counts.attention_per_layer
+    if arch.is_mla:
+        latent = arch.hidden * (arch.q_lora_rank + arch.kv_lora_rank + arch.qk_rope_head_dim)
+        kept = stage.layers * latent
+        return _parameters("attention", whole - kept), _parameters("latent_projection", kept)
+    spare_heads = ceil(arch.kv_heads / tp) - arch.kv_heads / tp
+    extra = stage.layers * arch.hidden * 2 * arch.head_dim * spare_heads
+    return _parameters("attention", whole), _parameters("replicated_kv_head", extra)
+
+
+def _small(counts: ParameterCounts, stage: StageLayers) -> float:
+    return stage.layers * counts.norms_per_layer + stage.moe_layers * counts.router_per_layer
+
+
+def _head(counts: ParameterCounts, stage: StageLayers) -> float:
+    if not stage.is_last:
+        return 0
+    if counts.tied_embeddings:
+        return 0 if stage.is_first else counts.embedding
+    return counts.head
