@@ -20,6 +20,7 @@ class Command(BaseCommand):
     """Takes no arguments; PORT, HOST, VAR_DIR and WORKER_PROCESSES come from the environment."""
 
     help = "Run Trimtab: web server and workers, supervised, until Ctrl-C."
+    requires_system_checks = ()  # `make lint` runs them; here they would import the whole product twice
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Refuse what cannot work with one clear line; else run until stopped."""
