@@ -1,0 +1,70 @@
+"""NCCL's own latency model: the constants of its tuner, and the latencies that follow from them.
+
+Read from NVIDIA/nccl `src/graph/tuning.cc` @5067397 (2026-06). A ring of n ranks on m servers takes
+`base + (steps − inter)·intra + inter·net`, with `steps = 2(n−1)` for all-reduce (n−1 for all-gather and
+reduce-scatter) and `inter = 2(m−1)` (m−1); inside several servers a step is never shorter than the
+network's launch overhead (1 µs, three times that for the Simple protocol). A tree all-reduce takes
+`base + 2·((n/m − 1)·intra + log2(m)·net)`. Protocol LL carries flags with the data: half the bandwidth.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, Literal
+
+Algorithm = Literal["ring", "tree"]
+Protocol = Literal["ll", "simple"]
+Link = Literal["nvlink", "pcie"]
+
+NET_OVERHEAD_S: Final = 1e-6
+BASE_LATENCY_S: Final[dict[tuple[Algorithm, Protocol], float]] = {
+    ("tree", "ll"): 6.8e-6,
+    ("tree", "simple"): 8.4e-6,
+    ("ring", "ll"): 6.6e-6,
+    ("ring", "simple"): 8.4e-6,
+}
+HARDWARE_LATENCY_S: Final[dict[tuple[Link | Literal["net"], Algorithm, Protocol], float]] = {
+    ("nvlink", "tree", "ll"): 0.6e-6,
+    ("nvlink", "tree", "simple"): 4.0e-6,
+    ("nvlink", "ring", "ll"): 0.6e-6,
+    ("nvlink", "ring", "simple"): 3.4e-6,
+    ("pcie", "tree", "ll"): 1.0e-6,
+    ("pcie", "tree", "simple"): 4.0e-6,
+    ("pcie", "ring", "ll"): 1.0e-6,
+    ("pcie", "ring", "simple"): 5.7e-6,
+    ("net", "tree", "ll"): 5.0e-6,
+    ("net", "tree", "simple"): 14.0e-6,
+    ("net", "ring", "ll"): 2.7e-6,
+    ("net", "ring", "simple"): 14.0e-6,
+}
+PROTOCOL_BANDWIDTH_FRACTION: Final[dict[Protocol, float]] = {"ll": 0.5, "simple": 1.0}
+TREE_BANDWIDTH_FRACTION: Final = 0.92
+
+
+def ring_latency_s(
+    protocol: Protocol, ranks: int, *, servers: int = 1, link: Link = "nvlink", all_reduce: bool = True
+) -> float:
+    """Latency of a ring collective.
+
+    >>> round(ring_latency_s("simple", 8) * 1e6, 1), round(ring_latency_s("ll", 8) * 1e6, 1)
+    (56.0, 15.0)
+    """
+    passes = 2 if all_reduce else 1
+    steps, inter = passes * (ranks - 1), passes * (servers - 1)
+    intra_s = HARDWARE_LATENCY_S[link, "ring", protocol]
+    if servers > 1:
+        intra_s = max(intra_s, NET_OVERHEAD_S * (3 if protocol == "simple" else 1))
+    net_s = HARDWARE_LATENCY_S["net", "ring", protocol]
+    return BASE_LATENCY_S["ring", protocol] + (steps - inter) * intra_s + inter * net_s
+
+
+def tree_latency_s(protocol: Protocol, ranks: int, *, servers: int, link: Link = "nvlink") -> float:
+    """Latency of a tree all-reduce.
+
+    >>> round(tree_latency_s("simple", 64, servers=8) * 1e6, 1)
+    148.4
+    """
+    intra_s = HARDWARE_LATENCY_S[link, "tree", protocol]
+    net_s = HARDWARE_LATENCY_S["net", "tree", protocol]
+    depth = math.ceil(math.log2(servers)) if servers > 1 else 0
+    return BASE_LATENCY_S["tree", protocol] + 2 * ((ranks / servers - 1) * intra_s + depth * net_s)
