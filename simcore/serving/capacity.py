@@ -1,0 +1,206 @@
+"""Saturation throughput of one replica in closed form, from the step table and the mean request of a mix.
+
+Mean field: with `n` sequences decoding in every iteration and mean decode length `D = E[output - 1]`, a
+share `c = n / D` of a request ends per iteration, and as many prompts, `c · E[input]` tokens, must be
+prefilled beside it (chunked prefill) or in iterations of their own (continuous). Throughput is `c` divided
+by the time of that iteration; capacity is its maximum over the `n` that seats, token budget and KV blocks
+allow. Contexts enter by their mean over decode steps, `Σ Σ_j (input + j) / Σ (output - 1)`. Limits: no
+preemption, no fluctuation of the batch, so it errs on the high side where KV is tight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from simcore.compute.step_table import StepTimeTable
+from simcore.serving.records import Floats, Integers
+from simcore.serving.schedulers import SchedulerParameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mix:
+    """The mean request, and the means that step times need."""
+
+    input_tokens: float
+    decode_steps: float
+    context_tokens: float  # mean over decode steps
+    window_tokens: float  # mean of min(context, window)
+    prefill_work: float  # Σ chunk (done + chunk / 2) = input² / 2
+    prefill_window_work: float
+    held_blocks: float  # mean over decode steps
+
+
+def mix_of(input_tokens: Integers, output_tokens: Integers, *, window: int, block_size: int) -> Mix:
+    """Means of a mix; the window's mean is exact for contexts that grow by one token per step."""
+    shown = input_tokens.astype(np.float64)
+    steps = output_tokens.astype(np.float64) - 1
+    total_steps = steps.sum()
+    if total_steps == 0:
+        context = clipped = 0.0
+    else:
+        context = float((steps * shown + 0.5 * steps * (steps + 1)).sum() / total_steps)
+        below = np.clip(window - shown, 0, steps)  # steps before the context reaches the window
+        clipped = float(
+            (below * shown + 0.5 * below * (below + 1) + (steps - below) * window).sum() / total_steps
+        )
+    inside = np.minimum(shown, window)
+    return Mix(
+        input_tokens=float(shown.mean()),
+        decode_steps=float(steps.mean()),
+        context_tokens=context,
+        window_tokens=clipped,
+        prefill_work=float((0.5 * shown**2).mean()),
+        prefill_window_work=float((0.5 * inside**2 + (shown - inside) * window).mean()),
+        held_blocks=context / block_size + 0.5,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Steady states of one replica by mean decode batch: requests per second that keep it there."""
+
+    mix: Mix
+    batch: Floats
+    request_per_s: Floats
+
+    @property
+    def capacity_request_per_s(self) -> float:
+        return float(self.request_per_s.max())
+
+    def batch_at(self, request_per_s: float) -> float:
+        """The smallest batch that serves a rate; the batch of the maximum where none does."""
+        best = int(self.request_per_s.argmax())
+        rising = np.maximum.accumulate(self.request_per_s[: best + 1])
+        return float(np.interp(request_per_s, np.append(0.0, rising), np.append(0.0, self.batch[: best + 1])))
+
+
+def throughput_curve(
+    table: StepTimeTable,
+    *,
+    scheduler: SchedulerParameters,
+    block_count: int,
+    block_size_tokens: int,
+    input_tokens: Integers,
+    output_tokens: Integers,
+) -> Curve:
+    """Steady states of one replica over the batches that seats, token budget and KV blocks allow."""
+    mix = mix_of(input_tokens, output_tokens, window=table.window_tokens, block_size=block_size_tokens)
+    if mix.decode_steps == 0:
+        prompts, rate = _prefill_only(table, scheduler, mix)
+        return Curve(mix=mix, batch=np.array([prompts]), request_per_s=np.array([rate]))
+    most = min(float(scheduler.max_num_seqs), max(1.0, block_count / mix.held_blocks))
+    batch = np.unique(np.append(np.arange(1.0, most + 1), most))
+    if scheduler.kind == "continuous":
+        ended = batch / mix.decode_steps  # requests per iteration
+        seconds = _decode_s(table, mix, batch) + ended * _whole_prompt_s(table, scheduler, mix)
+    else:
+        budget = float(scheduler.max_num_batched_tokens)
+        # Prompts take what decodes leave of the budget; at most this many sequences can be kept decoding.
+        most_fed = budget * mix.decode_steps / (mix.input_tokens + mix.decode_steps)
+        batch = np.unique(np.minimum(batch, max(most_fed, 1e-9)))
+        ended = batch / mix.decode_steps
+        seconds = _mixed_s(table, mix, batch, budget)
+    return Curve(mix=mix, batch=batch, request_per_s=ended / seconds)
+
+
+def capacity_request_per_s(
+    table: StepTimeTable,
+    *,
+    scheduler: SchedulerParameters,
+    block_count: int,
+    block_size_tokens: int,
+    input_tokens: Integers,
+    output_tokens: Integers,
+) -> float:
+    """Requests per second of one replica at saturation."""
+    return throughput_curve(
+        table,
+        scheduler=scheduler,
+        block_count=block_count,
+        block_size_tokens=block_size_tokens,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+    ).capacity_request_per_s
+
+
+def _decode_s(table: StepTimeTable, mix: Mix, batch: Floats) -> Floats:
+    """One decode-only iteration."""
+    return (
+        _at(table.linear_s + table.comm_s, batch)
+        + table.overhead_s
+        + _at(table.head_s, batch)
+        + _decode_attention_s(table, mix, batch)
+        + table.overhead_s_per_sequence * batch
+    )
+
+
+def _decode_attention_s(table: StepTimeTable, mix: Mix, batch: Floats) -> Floats:
+    per_sequence = (
+        table.decode_attention_s_per_sequence
+        + table.decode_attention_s_per_token * mix.context_tokens
+        + table.decode_attention_s_per_window_token * mix.window_tokens
+    )
+    return table.decode_attention_s + per_sequence * batch
+
+
+def _prefill_attention_s(table: StepTimeTable, mix: Mix) -> float:
+    """Attention of one whole prompt, however it is cut."""
+    return (
+        table.prefill_attention_s_per_token_context * mix.prefill_work
+        + table.prefill_attention_s_per_window_token * mix.prefill_window_work
+    )
+
+
+def _mixed_s(table: StepTimeTable, mix: Mix, batch: Floats, budget: float) -> Floats:
+    """Mean iteration when a share of them carries prompt tokens, as full a chunk as arrives."""
+    ended = batch / mix.decode_steps
+    fed = ended * mix.input_tokens  # prompt tokens per iteration
+    chunk = np.maximum(np.minimum(mix.input_tokens, budget - batch), fed)
+    share = np.minimum(1.0, fed / chunk)
+    with_prompt = _at(table.linear_s + table.comm_s, batch + chunk) + table.prefill_attention_s
+    without = _at(table.linear_s + table.comm_s, batch)
+    return (
+        share * with_prompt
+        + (1 - share) * without
+        + table.overhead_s
+        + _at(table.head_s, batch + ended)
+        + _decode_attention_s(table, mix, batch)
+        + ended * _prefill_attention_s(table, mix)
+        + table.overhead_s_per_sequence * (batch + ended)
+    )
+
+
+def _whole_prompt_s(table: StepTimeTable, scheduler: SchedulerParameters, mix: Mix) -> float:
+    """One prompt's share of a prefill-only iteration, with one prompt in it."""
+    tokens = np.array([mix.input_tokens])
+    linear = _at(table.linear_s + table.comm_s, tokens)[0]
+    fixed = table.overhead_s + table.overhead_s_per_sequence + table.prefill_attention_s
+    head = _at(table.head_s, np.array([1.0]))[0]
+    return float(linear + fixed + head + _prefill_attention_s(table, mix))
+
+
+def _prefill_only(table: StepTimeTable, scheduler: SchedulerParameters, mix: Mix) -> tuple[float, float]:
+    """Every answer is one token: iterations are full of prompts. Prompts per iteration, requests per second."""
+    budget = float(scheduler.max_num_batched_tokens)
+    prompts = min(max(budget / mix.input_tokens, 1e-9), float(scheduler.max_num_seqs))
+    if scheduler.kind == "continuous":
+        prompts = max(1.0, np.floor(prompts))
+    prompts_axis = np.array([prompts])
+    seconds = (
+        _at(table.linear_s + table.comm_s, prompts_axis * mix.input_tokens)[0]
+        + table.overhead_s
+        + table.overhead_s_per_sequence * prompts
+        + table.prefill_attention_s
+        + _at(table.head_s, prompts_axis)[0]
+        + prompts * _prefill_attention_s(table, mix)
+    )
+    return float(prompts), float(prompts / seconds)
+
+
+def _at(values: Floats, count: Floats) -> Floats:
+    """Linear interpolation in a table by count; beyond its end in proportion, as the kernel does."""
+    last = len(values) - 1
+    inside = np.interp(count, np.arange(last + 1), values)
+    return np.where(count > last, values[last] * count / max(1, last), inside)

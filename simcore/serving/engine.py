@@ -1,0 +1,277 @@
+"""The serving engine: requests, a step table and a scheduler in; slices, records and totals out.
+
+`Engine` lays out the records of `state.py`, calls the compiled kernel a slice at a time, and reads the
+outcome. It draws nothing and knows no scenario. The same inputs give the same records bit for bit, in one
+go or in slices, in every process.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from simcore.compute.step_table import StepTimeTable
+from simcore.serving import state
+from simcore.serving.capacity import capacity_request_per_s
+from simcore.serving.kernel import advance
+from simcore.serving.records import Floats, Records, Slice, Totals
+from simcore.serving.router import ROUTER_CODES, Router
+from simcore.serving.schedulers import SCHEDULER_CODES, WATERMARK_FRACTION, SchedulerParameters
+from simcore.workload.requests import Requests
+
+SAMPLES_PER_RUN = 600
+
+
+class Engine:
+    """One run. `slices()` drives it; `records()` and `totals()` read it, at any time."""
+
+    def __init__(
+        self,
+        table: StepTimeTable,
+        *,
+        scheduler: SchedulerParameters,
+        block_count: int,
+        block_size_tokens: int,
+        replica_count: int,
+        router: Router,
+        requests: Requests,
+    ) -> None:
+        if len(requests) > 0 and block_count < 1:
+            raise ValueError(f"a replica needs at least one KV block, got {block_count}")
+        self._requests = requests
+        self._block_size = block_size_tokens
+        self._setup = _setup(table, scheduler, block_count, block_size_tokens, replica_count, router)
+        self._lanes, self._seats, self._room = _lanes(
+            scheduler, block_count, block_size_tokens, replica_count
+        )
+        self._order = np.zeros(replica_count, np.int64)
+        self._phases = np.zeros(replica_count * block_size_tokens, np.int64)
+        self._totals = state.records(state.TOTALS, 1)
+        self._arrival = np.array(requests.arrival_s, np.float64)
+        self._inputs = np.require(requests.input_tokens, np.int64, ["C", "W"])
+        self._outputs = np.require(requests.output_tokens, np.int64, ["C", "W"])
+        self._rows = state.records(state.ROW, len(requests))
+        for name in ("first_token_s", "finish_s", "scheduled_s"):
+            self._rows[name] = math.nan
+        self._token_s = np.ascontiguousarray(table.linear_s + table.comm_s + table.overhead_s)
+        self._sampled_s = _as_long_as(table.head_s, scheduler.max_num_seqs + 1)
+        self._token_iterations = np.zeros(len(self._token_s))
+        self._sampled_iterations = np.zeros(len(self._sampled_s))
+        self._gaps = np.zeros(state.GAP_BINS, np.int64)
+        self._samples = state.records(state.SAMPLE, state.SAMPLE_ROWS)
+        self._clock = self._new_clock(self._horizon_s(table, scheduler, block_count))
+
+    def _horizon_s(self, table: StepTimeTable, scheduler: SchedulerParameters, block_count: int) -> float:
+        """A guess of the simulated time that the run will take, for the spacing of samples only."""
+        if len(self._requests) == 0:
+            return 1.0
+        capacity = capacity_request_per_s(
+            table,
+            scheduler=scheduler,
+            block_count=block_count,
+            block_size_tokens=self._block_size,
+            input_tokens=self._inputs,
+            output_tokens=self._outputs,
+        )
+        served_s = len(self._requests) / (capacity * len(self._lanes)) if capacity > 0 else 1.0
+        return max(float(self._arrival.max()), served_s, 1e-6)
+
+    def _new_clock(self, horizon_s: float) -> Any:
+        clock = state.records(state.CLOCK, 1)
+        head = clock[0]
+        head.count = len(self._requests)
+        head.closed_loop = int(self._requests.concurrency > 0)
+        head.released = min(self._requests.concurrency, head.count) if head.closed_loop else head.count
+        head.sample_interval_s = horizon_s / SAMPLES_PER_RUN
+        head.samples_until_wider = 2 * SAMPLES_PER_RUN
+        return clock
+
+    @property
+    def done_count(self) -> int:
+        """Requests that are finished or rejected."""
+        return int(self._clock[0].completed + self._clock[0].rejected)
+
+    def slices(self, *, target_count: int = 40) -> Iterator[Slice]:
+        """Run to the end, handing out about `target_count` slices as simulated time goes on."""
+        count = len(self._requests)
+        share = max(1, -(-count // max(1, target_count)))
+        while self.done_count < count:
+            self._clock[0].until = min(count, self.done_count + share)
+            parts = [self._advance()]
+            while self.done_count < self._clock[0].until:
+                parts.append(self._advance())
+            columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            yield Slice(
+                columns=columns,
+                completed_count=int(self._clock[0].completed),
+                progress_fraction=self.done_count / count,
+            )
+
+    def run(self) -> None:
+        """Run to the end in one go, keeping no series."""
+        for _ in self.slices(target_count=1):
+            pass
+
+    def _advance(self) -> dict[str, Floats]:
+        outcome = advance(
+            self._clock,
+            self._lanes,
+            self._order,
+            self._seats,
+            self._room,
+            self._rows,
+            self._phases,
+            self._setup,
+            self._totals,
+            self._arrival,
+            self._inputs,
+            self._outputs,
+            self._token_s,
+            self._sampled_s,
+            self._token_iterations,
+            self._sampled_iterations,
+            self._gaps,
+            self._samples,
+        )
+        if outcome == state.STUCK or (outcome == state.DONE and self.done_count < len(self._requests)):
+            clock = self._clock[0]
+            raise RuntimeError(
+                f"the serving engine makes no progress at {clock.now_s} s with {self.done_count} of "
+                f"{len(self._requests)} requests done; this is a fault of the scheduler, please report it"
+            )
+        return self._take_samples()
+
+    def _take_samples(self) -> dict[str, Floats]:
+        taken = self._samples[: self._clock[0].samples]
+        self._clock[0].samples = 0
+        blocks = float(self._setup[0].block_count) * len(self._lanes)
+        return {
+            "time_s": taken.time_s.copy(),
+            "running": taken.running.astype(np.float64),
+            "waiting": taken.waiting.astype(np.float64),
+            "kv_usage_fraction": taken.used_blocks / blocks,
+            "batch_tokens": taken.batch_tokens.astype(np.float64),
+        }
+
+    def records(self) -> Records:
+        """One record per request, as far as the run has come."""
+        rows = self._rows
+        return Records(
+            arrival_s=self._arrival,
+            scheduled_s=np.ascontiguousarray(rows.scheduled_s),
+            first_token_s=np.ascontiguousarray(rows.first_token_s),
+            finish_s=np.ascontiguousarray(rows.finish_s),
+            input_tokens=self._inputs,
+            output_tokens=self._outputs,
+            preemption_count=np.ascontiguousarray(rows.preemptions),
+            replica=np.ascontiguousarray(rows.replica),
+            status=np.ascontiguousarray(rows.status),
+        )
+
+    def totals(self) -> Totals:
+        """Sums over all iterations so far."""
+        sums, clock = self._totals[0], self._clock[0]
+        blocks = float(self._setup[0].block_count)
+        begin_s = float(self._arrival[0]) if len(self._arrival) else 0.0
+        makespan_s = float(clock.now_s) - begin_s if clock.completed else 0.0
+        lane_s = makespan_s * len(self._lanes)
+        return Totals(
+            replica_count=len(self._lanes),
+            iteration_count=int(sums.iterations),
+            decode_iteration_count=int(sums.decode_iterations),
+            prefill_iteration_count=int(sums.prefill_iterations),
+            busy_s=float(sums.busy_s),
+            makespan_s=makespan_s,
+            iterations_by_tokens=self._token_iterations.copy(),
+            iterations_by_sampled=self._sampled_iterations.copy(),
+            decode_sequence_sum=int(sums.decode_sequences),
+            sequence_sum=int(sums.sequences),
+            decode_context_token_sum=float(sums.decode_context_tokens),
+            decode_window_token_sum=float(sums.decode_window_tokens),
+            prefill_token_sum=int(sums.prefill_tokens),
+            prefill_work_sum=float(sums.prefill_work),
+            prefill_window_work_sum=float(sums.prefill_window_work),
+            discarded_token_sum=int(sums.discarded_tokens),
+            preemption_count=int(sums.preemptions),
+            completed_count=int(clock.completed),
+            rejected_count=int(clock.rejected),
+            kv_usage_mean_fraction=float(sums.block_s) / (blocks * lane_s) if lane_s > 0 else 0.0,
+            kv_usage_max_fraction=float(sums.most_blocks) / blocks,
+            kv_useful_fraction=(
+                float(sums.held_s / (sums.block_s * self._block_size)) if sums.block_s > 0 else 0.0
+            ),
+            gap_count=int(sums.gaps),
+            gap_sum_s=float(sums.gap_s),
+            gap_edges_s=gap_edges_s(),
+            gap_histogram=self._gaps.copy(),
+        )
+
+
+def gap_edges_s() -> Floats:
+    """Edges of the gap histogram: octaves, each divided evenly."""
+    parts = 1 << state.GAP_BINS_PER_OCTAVE_LOG2
+    place = np.arange(state.GAP_BINS + 1)
+    octave = 2.0 ** (place // parts + state.GAP_LOWEST_EXPONENT)
+    return octave * (1.0 + (place % parts) / parts)
+
+
+def _setup(
+    table: StepTimeTable,
+    scheduler: SchedulerParameters,
+    block_count: int,
+    block_size_tokens: int,
+    replica_count: int,
+    router: Router,
+) -> Any:
+    setup = state.records(state.SETUP, 1)
+    head = setup[0]
+    head.decode_s_per_token = table.decode_attention_s_per_token
+    head.decode_s_per_window_token = table.decode_attention_s_per_window_token
+    head.decode_s_per_sequence = table.decode_attention_s_per_sequence
+    head.decode_s = table.decode_attention_s
+    head.prefill_s_per_work = table.prefill_attention_s_per_token_context
+    head.prefill_s_per_window_work = table.prefill_attention_s_per_window_token
+    head.prefill_s = table.prefill_attention_s
+    head.overhead_s_per_sequence = table.overhead_s_per_sequence
+    head.window = table.window_tokens
+    head.scheduler = SCHEDULER_CODES[scheduler.kind]
+    head.router = ROUTER_CODES[router.kind]
+    head.max_num_seqs = scheduler.max_num_seqs
+    head.max_num_batched_tokens = scheduler.max_num_batched_tokens
+    head.block_size = block_size_tokens
+    head.block_count = block_count
+    head.watermark_blocks = int(WATERMARK_FRACTION[scheduler.kind] * block_count)
+    head.replica_count = replica_count
+    return setup
+
+
+def _lanes(
+    scheduler: SchedulerParameters, block_count: int, block_size_tokens: int, replica_count: int
+) -> tuple[Any, Any, Any]:
+    """Empty lanes with their seats and room. A running sequence holds a block, so seats need not exceed them."""
+    seat_count = min(scheduler.max_num_seqs, block_count)
+    stride = seat_count + 1
+    lanes = state.records(state.LANE, replica_count)
+    seats = state.records(state.SEAT, replica_count * stride)
+    room = state.records(state.ROOM, replica_count * stride)
+    lanes["ring_size"] = seat_count
+    lanes["base"] = np.arange(replica_count) * stride
+    lanes["phase_base"] = np.arange(replica_count) * block_size_tokens
+    lanes["free_blocks"] = block_count
+    lanes["spare_count"] = seat_count
+    for name in ("queue_first", "queue_last", "last_seat", "order"):
+        lanes[name] = -1
+    room["spare"] = np.arange(replica_count * stride)[::-1].reshape(replica_count, stride)[::-1].ravel()
+    return lanes, seats, room
+
+
+def _as_long_as(table: Floats, size: int) -> Floats:
+    """The first `size` entries; a table that is too short goes on in proportion."""
+    if len(table) >= size:
+        return np.ascontiguousarray(table[:size])
+    last = len(table) - 1
+    more = table[last] * np.arange(last + 1, size) / max(1, last)
+    return np.concatenate([table, more])

@@ -1,0 +1,507 @@
+"""The discrete-event kernel: arrivals and ends of runs, in order of time, over all replica lanes.
+
+A busy lane has one event ahead, the end of its run. A run is one iteration that prefills, or as many decode
+steps as leave the batch unchanged: until the next finish or window crossing (a heap by step), the last free
+block, or an arrival that could join. Its j-th step takes `rate + slope * j`, because every decoding context
+grows by one token per step, so a run of k steps ends after `rate * k + slope * k (k + 1) / 2`: advancing it
+costs O(1) whatever k is. An arrival at a lane in mid-run cuts the run at the end of the step under way.
+
+Ties: an arrival at the very instant at which an iteration begins joins it; lanes at one instant go in order
+of their number. Everything is integer or closed-form float arithmetic in a fixed order, and a call pauses
+only between events, so the outcome does not depend on where it was paused.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from simcore.compiled import compiled
+from simcore.memory.kv_pool import blocks_for, run_blocks, steps_within
+from simcore.serving.lane import begin_decode, heap_down, leave_decode, vacate
+from simcore.serving.router import choose
+from simcore.serving.schedulers import schedule
+from simcore.serving.state import (
+    DONE,
+    FINISHED,
+    GAP_BINS,
+    GAP_BINS_PER_OCTAVE_LOG2,
+    GAP_LOWEST_EXPONENT,
+    PAUSED,
+    REJECTED,
+    SAMPLE_ROWS,
+    SAMPLES_FULL,
+    STUCK,
+)
+
+_SHIFT = 52 - GAP_BINS_PER_OCTAVE_LOG2
+_OFFSET = (1023 + GAP_LOWEST_EXPONENT) << GAP_BINS_PER_OCTAVE_LOG2
+_BARREN_LIMIT = 1_000_000  # iterations without one token emitted: a 1M-token prompt in chunks of 1 is legal
+_WIDEN_AFTER = 512
+
+
+@compiled
+def gap_bin(gap_s: float) -> int:
+    """Bin of a gap: the exponent and the first bits of the mantissa of the float itself."""
+    place = (np.float64(gap_s).view(np.int64) >> _SHIFT) - _OFFSET
+    bounded: int = 0 if place < 0 else GAP_BINS - 1 if place >= GAP_BINS else place
+    return bounded
+
+
+@compiled
+def add_gaps(gaps: Any, totals: Any, rate: float, slope: float, first: int, last: int, count: int) -> None:
+    """Gaps of `count` sequences over steps first…last of a run."""
+    steps = last - first + 1
+    low, high = gap_bin(rate + slope * first), gap_bin(rate + slope * last)
+    if low == high:
+        gaps[low] += steps * count
+    else:
+        for step in range(first, last + 1):
+            gaps[gap_bin(rate + slope * step)] += count
+    totals.gaps += steps * count
+    totals.gap_s += count * (rate * steps + slope * 0.5 * (first + last) * steps)
+
+
+@compiled
+def add_gap(gaps: Any, totals: Any, gap_s: float, count: int) -> None:
+    """`count` equal gaps that are not one step of a run."""
+    gaps[gap_bin(gap_s)] += count
+    totals.gaps += count
+    totals.gap_s += count * gap_s
+
+
+@compiled
+def steps_until(rate: float, slope: float, seconds: float, most: int) -> int:
+    """Fewest steps, from 1 to `most`, whose sum reaches `seconds`."""
+    if seconds <= 0.0:
+        return 1
+    linear = rate + 0.5 * slope
+    estimate = 2.0 * seconds / (linear + math.sqrt(linear * linear + 2.0 * slope * seconds))
+    if estimate >= most:
+        return most
+    steps = max(1, math.ceil(estimate))
+    while steps < most and rate * steps + slope * 0.5 * steps * (steps + 1) < seconds:
+        steps += 1
+    while steps > 1 and rate * (steps - 1) + slope * 0.5 * steps * (steps - 1) >= seconds:
+        steps -= 1
+    return steps
+
+
+@compiled
+def looked_up(table: Any, count: int) -> float:
+    """Entry `count`; beyond the end, the last entry in proportion (a prompt above the token budget)."""
+    last = table.size - 1
+    value: float = table[count] if count <= last else table[last] * (count / last)
+    return value
+
+
+@compiled
+def tally(histogram: Any, count: int, iterations: int) -> None:
+    """Count iterations so that histogram · table is the sum of what `looked_up` gave."""
+    last = histogram.size - 1
+    if count <= last:
+        histogram[count] += iterations
+    else:
+        histogram[last] += iterations * (count / last)
+
+
+@compiled
+def start(
+    lane: Any,
+    seats: Any,
+    room: Any,
+    rows: Any,
+    phases: Any,
+    inputs: Any,
+    setup: Any,
+    totals: Any,
+    token_s: Any,
+    sampled_s: Any,
+    now: float,
+) -> bool:
+    """Begin the lane's next run; false when it has nothing to do."""
+    lane.start_s = now
+    lane.end_s = now
+    lane.prefill_work = 0.0
+    lane.prefill_window_work = 0.0
+    lane.steps = 0
+    lane.decodes = 0
+    lane.chunks = 0
+    lane.prefill_tokens = 0
+    lane.finishing = 0
+    lane.may_run = 0
+    if lane.running + lane.waiting == 0:
+        return False
+    schedule(lane, seats, room, rows, phases, inputs, setup, totals, now)
+    decodes = lane.decodes
+    tokens = decodes + lane.prefill_tokens
+    if tokens == 0:
+        return False
+    rate = looked_up(token_s, tokens) + sampled_s[decodes + lane.finishing]
+    rate += setup.overhead_s_per_sequence * (decodes + lane.chunks)
+    slope = 0.0
+    if decodes > 0:
+        rate += setup.decode_s + setup.decode_s_per_sequence * decodes
+        rate += setup.decode_s_per_token * lane.held + setup.decode_s_per_window_token * lane.held_in_window
+        slope = setup.decode_s_per_token * decodes + setup.decode_s_per_window_token * lane.below_window
+    steps = 1
+    if lane.chunks > 0:
+        rate += setup.prefill_s + setup.prefill_s_per_work * lane.prefill_work
+        rate += setup.prefill_s_per_window_work * lane.prefill_window_work
+    elif lane.may_run == 1:
+        steps = room[lane.base].key - lane.step
+        if steps > 1:  # the first step has its blocks already
+            extra = steps - 1
+            if decodes * (extra // setup.block_size + 1) > lane.free_blocks:
+                extra = steps_within(
+                    phases, lane.phase_base, setup.block_size, lane.step + 1, decodes, extra, lane.free_blocks
+                )
+            steps = 1 + extra
+    lane.rate_s = rate
+    lane.slope_s = slope
+    lane.steps = steps
+    lane.end_s = now + (rate * steps + slope * 0.5 * steps * (steps + 1))
+    return True
+
+
+@compiled
+def finish(clock: Any, rows: Any, arrival: Any, request: int, now: float) -> None:
+    """A request is done; in a closed loop its client sends the next one at once."""
+    rows[request].finish_s = now
+    rows[request].status = FINISHED
+    clock.completed += 1
+    release(clock, arrival, now)
+
+
+@compiled
+def release(clock: Any, arrival: Any, now: float) -> None:
+    """In a closed loop, the next request arrives now."""
+    if clock.closed_loop == 1 and clock.released < clock.count:
+        arrival[clock.released] = now
+        clock.released += 1
+
+
+@compiled
+def end_decodes(
+    clock: Any,
+    lane: Any,
+    seats: Any,
+    room: Any,
+    rows: Any,
+    phases: Any,
+    setup: Any,
+    totals: Any,
+    arrival: Any,
+    gaps: Any,
+) -> None:
+    """Every decoding sequence has gained `steps` tokens: sums, gaps, window crossings, finishes."""
+    steps, decodes, now = lane.steps, lane.decodes, lane.end_s
+    grown = decodes * steps
+    first = 1
+    if lane.group_count > 0:  # these waited while prompts ran
+        for place in range(lane.base, lane.base + lane.group_count):
+            gap_s = lane.start_s + (lane.rate_s + lane.slope_s) - room[place].group_s
+            add_gap(gaps, totals, gap_s, room[place].group_size)
+        lane.group_count = 0
+        first = 2
+    if first <= steps:
+        add_gaps(gaps, totals, lane.rate_s, lane.slope_s, first, steps, decodes)
+    # Step j reads held + decodes * j context tokens.
+    triangle = 0.5 * steps * (steps + 1)
+    totals.decode_context_tokens += float(steps) * lane.held + decodes * triangle
+    totals.decode_iterations += steps
+    totals.decode_sequences += grown
+    lane.held += grown
+    if setup.window > 0:
+        totals.decode_window_tokens += float(steps) * lane.held_in_window + lane.below_window * triangle
+        lane.held_in_window += lane.below_window * steps
+    lane.step += steps
+    lane.barren = 0
+    while lane.heap_count > 0 and room[lane.base].key <= lane.step:
+        seat_id = room[lane.base].seat
+        seat = seats[seat_id]
+        if seat.finish > lane.step:  # its context has reached the window
+            seat.below_window = 0
+            lane.below_window -= 1
+            heap_down(lane.base, lane.heap_count, seats, room, 0, seat_id, seat.finish)
+            continue
+        lane.heap_count -= 1
+        if lane.heap_count > 0:
+            moved = room[lane.base + lane.heap_count]
+            heap_down(lane.base, lane.heap_count, seats, room, 0, moved.seat, moved.key)
+        held = leave_decode(lane, seat, phases, setup)
+        vacate(lane, seats, room, setup, seat_id, held)
+        finish(clock, rows, arrival, seat.request, now)
+
+
+@compiled
+def end_prefills(
+    clock: Any,
+    lane: Any,
+    seats: Any,
+    room: Any,
+    rows: Any,
+    phases: Any,
+    setup: Any,
+    totals: Any,
+    arrival: Any,
+    outputs: Any,
+    gaps: Any,
+) -> None:
+    """The prompts that ended in this iteration emit a token and join the decodes (or are done)."""
+    now = lane.end_s
+    totals.prefill_iterations += 1
+    totals.prefill_tokens += lane.prefill_tokens
+    totals.prefill_work += lane.prefill_work
+    totals.prefill_window_work += lane.prefill_window_work
+    if lane.finishing == 0:
+        return
+    if lane.decodes == 0 and lane.decoding > 0 and lane.group_count == 0:  # decodes stalled from here on
+        room[lane.base].group_s = lane.start_s
+        room[lane.base].group_size = lane.decoding
+        lane.group_count = 1
+    joined = lane.decoding
+    for _ in range(lane.finishing):
+        seat_id = room[lane.base + lane.ring_first].ring
+        lane.ring_first = lane.ring_first + 1 if lane.ring_first + 1 < lane.ring_size else 0
+        lane.ring_count -= 1
+        seat = seats[seat_id]
+        request, held = seat.request, seat.target
+        lane.prefilled -= held
+        if seat.generated == 0:
+            rows[request].first_token_s = now
+        else:
+            add_gap(gaps, totals, now - seat.last_token_s, 1)
+        seat.generated += 1
+        left = outputs[request] - seat.generated
+        if left > 0:
+            begin_decode(lane, seats, room, phases, setup, seat_id, left)
+        else:
+            vacate(lane, seats, room, setup, seat_id, held)
+            finish(clock, rows, arrival, request, now)
+    joined = lane.decoding - joined
+    if lane.group_count > 0 and joined > 0:
+        room[lane.base + lane.group_count].group_s = now
+        room[lane.base + lane.group_count].group_size = joined
+        lane.group_count += 1
+    lane.barren = 0
+
+
+@compiled
+def end(
+    clock: Any,
+    lane: Any,
+    seats: Any,
+    room: Any,
+    rows: Any,
+    phases: Any,
+    setup: Any,
+    totals: Any,
+    arrival: Any,
+    outputs: Any,
+    gaps: Any,
+    token_iterations: Any,
+    sampled_iterations: Any,
+) -> None:
+    """The lane's run is over: account for it, and let its tokens out."""
+    steps, decodes = lane.steps, lane.decodes
+    seconds = lane.end_s - lane.start_s
+    before = setup.block_count - lane.free_blocks
+    held = lane.held + lane.prefilled
+    if steps > 1:
+        lane.free_blocks -= run_blocks(
+            phases, lane.phase_base, setup.block_size, lane.step + 1, decodes, steps - 1
+        )
+    used = setup.block_count - lane.free_blocks
+    totals.most_blocks = max(totals.most_blocks, used)
+    totals.block_s += seconds * 0.5 * (before + used)
+    totals.held_s += seconds * (held + 0.5 * decodes * (steps + 1))
+    totals.busy_s += seconds
+    totals.iterations += steps
+    totals.sequences += steps * (decodes + lane.chunks)
+    tally(token_iterations, decodes + lane.prefill_tokens, steps)
+    sampled_iterations[decodes + lane.finishing] += steps
+    lane.barren += steps
+    if decodes > 0:
+        end_decodes(clock, lane, seats, room, rows, phases, setup, totals, arrival, gaps)
+    if lane.chunks > 0:
+        end_prefills(clock, lane, seats, room, rows, phases, setup, totals, arrival, outputs, gaps)
+
+
+@compiled
+def order_up(lanes: Any, order: Any, place: int, index: int) -> None:
+    """Sift a lane up in the heap of busy lanes, by (end, number)."""
+    end_s = lanes[index].end_s
+    while place > 0:
+        parent = (place - 1) >> 1
+        other = order[parent]
+        other_s = lanes[other].end_s
+        if other_s < end_s or (other_s == end_s and other < index):
+            break
+        order[place] = other
+        lanes[other].order = place
+        place = parent
+    order[place] = index
+    lanes[index].order = place
+
+
+@compiled
+def order_down(lanes: Any, order: Any, count: int, place: int, index: int) -> None:
+    """Sift a lane down in the heap of busy lanes."""
+    end_s = lanes[index].end_s
+    while True:
+        child = 2 * place + 1
+        if child >= count:
+            break
+        best = order[child]
+        best_s = lanes[best].end_s
+        if child + 1 < count:
+            other = order[child + 1]
+            other_s = lanes[other].end_s
+            if other_s < best_s or (other_s == best_s and other < best):
+                child, best, best_s = child + 1, other, other_s
+        if best_s > end_s or (best_s == end_s and best > index):
+            break
+        order[place] = best
+        lanes[best].order = place
+        place = child
+    order[place] = index
+    lanes[index].order = place
+
+
+@compiled
+def arrive(
+    clock: Any, lanes: Any, order: Any, rows: Any, setup: Any, arrival: Any, inputs: Any, outputs: Any
+) -> int:
+    """Route the next request. Returns the lane that it wakes, or -1."""
+    request = clock.next_request
+    clock.next_request += 1
+    now = arrival[request]
+    tokens = inputs[request] + outputs[request] - 1  # the last token's keys and values are never stored
+    if blocks_for(tokens, setup.block_size) > setup.block_count:
+        rows[request].status = REJECTED
+        clock.rejected += 1
+        release(clock, arrival, now)
+        return -1
+    index = choose(setup.router, clock.turn, setup.replica_count)
+    clock.turn += 1
+    rows[request].replica = index
+    rows[request].after = -1
+    lane = lanes[index]
+    if lane.queue_first < 0:
+        lane.queue_first = request
+    else:
+        rows[lane.queue_last].after = request
+    lane.queue_last = request
+    lane.waiting += 1
+    if lane.order < 0:
+        return index
+    # A newcomer behind others, or without a seat, cannot change the run.
+    if lane.steps > 1 and lane.waiting == 1 and lane.running < setup.max_num_seqs:
+        steps = steps_until(lane.rate_s, lane.slope_s, now - lane.start_s, lane.steps)
+        if steps < lane.steps:
+            lane.steps = steps
+            lane.end_s = lane.start_s + (lane.rate_s * steps + lane.slope_s * 0.5 * steps * (steps + 1))
+            order_up(lanes, order, lane.order, index)
+    return -1
+
+
+@compiled
+def sample(clock: Any, lanes: Any, setup: Any, samples: Any) -> None:
+    """Write down the state as it stands until the next event."""
+    row = samples[clock.samples]
+    row.time_s = clock.sample_s
+    row.running = 0
+    row.waiting = 0
+    row.used_blocks = 0
+    row.batch_tokens = 0
+    for index in range(setup.replica_count):
+        lane = lanes[index]
+        row.running += lane.running
+        row.waiting += lane.waiting
+        row.used_blocks += setup.block_count - lane.free_blocks
+        row.batch_tokens += lane.decodes + lane.prefill_tokens if lane.steps > 0 else 0
+    clock.samples += 1
+    clock.samples_until_wider -= 1
+    if clock.samples_until_wider == 0:
+        clock.sample_interval_s *= 2.0
+        clock.samples_until_wider = _WIDEN_AFTER
+    clock.sample_s += clock.sample_interval_s
+
+
+@compiled
+def advance(
+    clock: Any,
+    lanes: Any,
+    order: Any,
+    seats: Any,
+    room: Any,
+    rows: Any,
+    phases: Any,
+    setup: Any,
+    totals: Any,
+    arrival: Any,
+    inputs: Any,
+    outputs: Any,
+    token_s: Any,
+    sampled_s: Any,
+    token_iterations: Any,
+    sampled_iterations: Any,
+    gaps: Any,
+    samples: Any,
+) -> int:
+    """Go on until `clock.until` requests are done, the sample buffer is full, or nothing is left to do."""
+    c, s, t = clock[0], setup[0], totals[0]
+    while c.completed + c.rejected < c.until:
+        end_s = lanes[order[0]].end_s if c.busy_lanes > 0 else math.inf
+        arriving = c.next_request < c.released and arrival[c.next_request] <= end_s
+        event_s = arrival[c.next_request] if arriving else end_s
+        if event_s == math.inf:
+            return DONE
+        while c.sample_s < event_s:
+            if c.samples == SAMPLE_ROWS:
+                return SAMPLES_FULL
+            sample(c, lanes, s, samples)
+        c.now_s = event_s
+        if arriving:
+            woken = arrive(c, lanes, order, rows, s, arrival, inputs, outputs)
+            if woken >= 0:  # an event now: it starts when everybody who arrives at this instant has joined
+                lanes[woken].end_s = event_s
+                c.busy_lanes += 1
+                order_up(lanes, order, c.busy_lanes - 1, woken)
+            continue
+        index = order[0]
+        lane = lanes[index]
+        if lane.steps > 0:
+            end(
+                c,
+                lane,
+                seats,
+                room,
+                rows,
+                phases,
+                s,
+                t,
+                arrival,
+                outputs,
+                gaps,
+                token_iterations,
+                sampled_iterations,
+            )
+            lane.steps = 0
+            if lane.barren > _BARREN_LIMIT:
+                return STUCK
+            if c.next_request < c.released and arrival[c.next_request] <= event_s:
+                continue
+        if start(lane, seats, room, rows, phases, inputs, s, t, token_s, sampled_s, event_s):
+            order_down(lanes, order, c.busy_lanes, 0, index)
+        elif lane.running + lane.waiting > 0:
+            return STUCK
+        else:
+            lane.order = -1
+            c.busy_lanes -= 1
+            if c.busy_lanes > 0:
+                order_down(lanes, order, c.busy_lanes, 0, order[c.busy_lanes])
+    return PAUSED

@@ -1,0 +1,227 @@
+"""What happens to one sequence on one replica lane: admission, prefill, decode, finish, preemption.
+
+Each operation is O(1), or O(log n) where it touches the heap of the lane's next events. Schedulers are
+written in terms of these; none of them reads a request's true output length except `begin_decode`, which
+enters the finish into the heap the way the world will bring it about (no scheduler looks there).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simcore.compiled import compiled
+from simcore.memory.kv_pool import blocks_for, phase_of
+
+
+@compiled
+def heap_push(lane: Any, seats: Any, room: Any, seat: int, key: int) -> None:
+    """Enter a seat's next event."""
+    base = lane.base
+    place = lane.heap_count
+    lane.heap_count += 1
+    heap_up(base, seats, room, place, seat, key)
+
+
+@compiled
+def heap_up(base: int, seats: Any, room: Any, place: int, seat: int, key: int) -> None:
+    """Sift (key, seat) up from an empty place."""
+    while place > 0:
+        parent = (place - 1) >> 1
+        if room[base + parent].key <= key:
+            break
+        room[base + place].key = room[base + parent].key
+        room[base + place].seat = room[base + parent].seat
+        seats[room[base + place].seat].place = place
+        place = parent
+    room[base + place].key = key
+    room[base + place].seat = seat
+    seats[seat].place = place
+
+
+@compiled
+def heap_down(base: int, count: int, seats: Any, room: Any, place: int, seat: int, key: int) -> None:
+    """Sift (key, seat) down from an empty place of a heap of `count`."""
+    while True:
+        child = 2 * place + 1
+        if child >= count:
+            break
+        if child + 1 < count and room[base + child + 1].key < room[base + child].key:
+            child += 1
+        if room[base + child].key >= key:
+            break
+        room[base + place].key = room[base + child].key
+        room[base + place].seat = room[base + child].seat
+        seats[room[base + place].seat].place = place
+        place = child
+    room[base + place].key = key
+    room[base + place].seat = seat
+    seats[seat].place = place
+
+
+@compiled
+def heap_remove(lane: Any, seats: Any, room: Any, place: int) -> None:
+    """Take out whatever stands at `place`."""
+    base = lane.base
+    lane.heap_count -= 1
+    count = lane.heap_count
+    if place == count:
+        return
+    key, seat = room[base + count].key, room[base + count].seat
+    if place > 0 and room[base + ((place - 1) >> 1)].key > key:
+        heap_up(base, seats, room, place, seat, key)
+    else:
+        heap_down(base, count, seats, room, place, seat, key)
+
+
+@compiled
+def first_waiting_tokens(lane: Any, room: Any, inputs: Any) -> int:
+    """Tokens that the first in line must prefill: its prompt and, after a preemption, what it had generated."""
+    if lane.stack_count > 0:
+        top = room[lane.base + lane.stack_count - 1]
+        tokens: int = inputs[top.stack_request] + top.stack_generated
+    else:
+        tokens = inputs[lane.queue_first]
+    return tokens
+
+
+@compiled
+def admit(lane: Any, seats: Any, room: Any, rows: Any, inputs: Any, now: float) -> int:
+    """Seat the first in line, in prefill, holding nothing yet."""
+    base = lane.base
+    lane.spare_count -= 1
+    seat_id: int = room[base + lane.spare_count].spare
+    seat = seats[seat_id]
+    if lane.stack_count > 0:
+        lane.stack_count -= 1
+        top = room[base + lane.stack_count]
+        request = top.stack_request
+        seat.generated = top.stack_generated
+        seat.last_token_s = top.stack_last_token_s
+    else:
+        request = lane.queue_first
+        seat.generated = 0
+        lane.queue_first = rows[request].after
+        rows[request].scheduled_s = now
+    seat.request = request
+    seat.target = inputs[request] + seat.generated
+    seat.done = 0
+    seat.start = -1
+    seat.before = lane.last_seat
+    seat.after = -1
+    if lane.last_seat >= 0:
+        seats[lane.last_seat].after = seat_id
+    lane.last_seat = seat_id
+    end = lane.ring_first + lane.ring_count
+    size = lane.ring_size
+    room[base + (end if end < size else end - size)].ring = seat_id
+    lane.ring_count += 1
+    lane.waiting -= 1
+    lane.running += 1
+    return seat_id
+
+
+@compiled
+def prefill(lane: Any, seat: Any, setup: Any, chunk: int, blocks: int) -> None:
+    """Schedule the next `chunk` tokens of a prompt, into `blocks` new blocks."""
+    done = float(seat.done)
+    middle = done + 0.5 * chunk
+    lane.prefill_work += chunk * middle
+    if setup.window > 0:
+        lane.prefill_window_work += chunk * min(float(setup.window), middle)
+    lane.prefill_tokens += chunk
+    lane.chunks += 1
+    lane.prefilled += chunk
+    lane.free_blocks -= blocks
+    seat.done += chunk
+    if seat.done == seat.target:
+        lane.finishing += 1
+
+
+@compiled
+def begin_decode(lane: Any, seats: Any, room: Any, phases: Any, setup: Any, seat_id: int, left: int) -> None:
+    """A prompt is done and `left` tokens are still to come: join the decoding batch."""
+    seat = seats[seat_id]
+    held = seat.target
+    seat.start = lane.step
+    seat.phase = phase_of(lane.step, held, setup.block_size)
+    seat.finish = lane.step + left
+    phases[lane.phase_base + seat.phase] += 1
+    lane.decoding += 1
+    lane.held += held
+    key = seat.finish
+    seat.below_window = 0
+    if setup.window > 0:
+        lane.held_in_window += min(held, setup.window)
+        if held < setup.window:
+            seat.below_window = 1
+            lane.below_window += 1
+            key = min(key, lane.step + setup.window - held)
+    heap_push(lane, seats, room, seat_id, key)
+
+
+@compiled
+def leave_decode(lane: Any, seat: Any, phases: Any, setup: Any) -> int:
+    """Take a sequence out of the sums of the decoding batch; returns the tokens it holds."""
+    held: int = seat.target + lane.step - seat.start
+    phases[lane.phase_base + seat.phase] -= 1
+    lane.decoding -= 1
+    lane.held -= held
+    if setup.window > 0:
+        lane.held_in_window -= min(held, setup.window)
+        lane.below_window -= seat.below_window
+    return held
+
+
+@compiled
+def vacate(lane: Any, seats: Any, room: Any, setup: Any, seat_id: int, held: int) -> None:
+    """Give back a sequence's blocks and seat."""
+    seat = seats[seat_id]
+    lane.free_blocks += blocks_for(held, setup.block_size)
+    if seat.before >= 0:
+        seats[seat.before].after = seat.after
+    if seat.after >= 0:
+        seats[seat.after].before = seat.before
+    else:
+        lane.last_seat = seat.before
+    room[lane.base + lane.spare_count].spare = seat_id
+    lane.spare_count += 1
+    lane.running -= 1
+
+
+@compiled
+def preempt_last(
+    lane: Any, seats: Any, room: Any, rows: Any, phases: Any, setup: Any, totals: Any, now: float
+) -> None:
+    """Evict the latest running sequence to the front of the line; it will recompute what it held.
+
+    Whatever runs was admitted before whatever waits, so the last admitted is the last arrived, and a
+    sequence still in prefill stands at the end of the ring.
+    """
+    base = lane.base
+    seat_id = lane.last_seat
+    seat = seats[seat_id]
+    top = room[base + lane.stack_count]
+    lane.stack_count += 1
+    top.stack_request = seat.request
+    if seat.start < 0:
+        held = seat.done
+        lane.ring_count -= 1
+        lane.prefilled -= held
+        top.stack_generated = seat.generated
+        top.stack_last_token_s = seat.last_token_s
+    else:
+        heap_remove(lane, seats, room, seat.place)
+        top.stack_generated = seat.generated + lane.step - seat.start
+        top.stack_last_token_s = now
+        held = leave_decode(lane, seat, phases, setup)
+        if lane.group_count > 0:
+            group = room[base + lane.group_count - 1]
+            top.stack_last_token_s = group.group_s
+            group.group_size -= 1
+            if group.group_size == 0:
+                lane.group_count -= 1
+    vacate(lane, seats, room, setup, seat_id, held)
+    lane.waiting += 1
+    totals.preemptions += 1
+    totals.discarded_tokens += held
+    rows[seat.request].preemptions += 1

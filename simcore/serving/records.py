@@ -1,0 +1,84 @@
+"""What the engine hands out: slices of the time series, one record per request, and the totals.
+
+The totals are sums over iterations, so that time, FLOP and bytes of a run follow from them and the step
+table by dot products (`attribution.py`), without a line per iteration ever being kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """Samples since the last slice, over all replicas, and how far the run is."""
+
+    columns: dict[str, Floats]  # time_s, running, waiting, kv_usage_fraction, batch_tokens
+    completed_count: int
+    progress_fraction: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """One entry per request. Instants in seconds of simulated time; NaN for a rejected request."""
+
+    arrival_s: Floats
+    scheduled_s: Floats
+    first_token_s: Floats
+    finish_s: Floats
+    input_tokens: Integers
+    output_tokens: Integers
+    preemption_count: NDArray[np.int32]
+    replica: NDArray[np.int32]
+    status: NDArray[np.int32]
+
+    @property
+    def queue_s(self) -> Floats:
+        """Wait until the first piece of the prompt is scheduled."""
+        return self.scheduled_s - self.arrival_s
+
+    @property
+    def ttft_s(self) -> Floats:
+        return self.first_token_s - self.arrival_s
+
+    @property
+    def e2e_s(self) -> Floats:
+        return self.finish_s - self.arrival_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Sums over all iterations of all replicas."""
+
+    replica_count: int
+    iteration_count: int
+    decode_iteration_count: int
+    prefill_iteration_count: int
+    busy_s: float
+    makespan_s: float  # from the first arrival to the last finish
+    iterations_by_tokens: Floats  # dot the step table's linear_s
+    iterations_by_sampled: Floats  # dot the step table's head_s
+    decode_sequence_sum: int
+    sequence_sum: int
+    decode_context_token_sum: float
+    decode_window_token_sum: float
+    prefill_token_sum: int
+    prefill_work_sum: float
+    prefill_window_work_sum: float
+    discarded_token_sum: int
+    preemption_count: int
+    completed_count: int
+    rejected_count: int
+    kv_usage_mean_fraction: float
+    kv_usage_max_fraction: float
+    kv_useful_fraction: float  # of the tokens that the blocks in use could hold
+    gap_count: int
+    gap_sum_s: float
+    gap_edges_s: Floats  # inter-token latency: histogram with bins under 0.8 % wide
+    gap_histogram: Integers

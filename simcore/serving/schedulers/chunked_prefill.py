@@ -1,0 +1,67 @@
+"""Chunked prefill, as vLLM V1 and Sarathi-Serve do it: decodes and pieces of prompts share an iteration.
+
+Every running decode gets its token first. What is left of `max_num_batched_tokens` goes to prompts under
+way and then to the line, first come first served, in chunks; a prompt is admitted when a seat is free and
+the blocks of its chunk are. When a block is missing, the latest running sequence is preempted, and nobody
+is admitted in that iteration.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from simcore.compiled import compiled
+from simcore.memory.kv_pool import blocks_for
+from simcore.serving.lane import admit, first_waiting_tokens, preempt_last, prefill
+from simcore.spec import Spec
+
+
+class ChunkedPrefill(Spec):
+    """Decodes first, prompts in chunks within a token budget."""
+
+    kind: Literal["chunked_prefill"] = "chunked_prefill"
+    max_num_seqs: Literal["auto"] | Annotated[int, Field(ge=1, le=65_536)] = "auto"
+    max_num_batched_tokens: Literal["auto"] | Annotated[int, Field(ge=1, le=1_048_576)] = "auto"
+
+
+@compiled
+def schedule(
+    lane: Any, seats: Any, room: Any, rows: Any, phases: Any, inputs: Any, setup: Any, totals: Any, now: float
+) -> None:
+    """Fill the lane's next iteration: `decodes`, `prefill_tokens`, `chunks`, `finishing`, `may_run`."""
+    size = setup.block_size
+    seated = lane.running
+    phase = lane.phase_base + (lane.step + 1) % size
+    while phases[phase] > lane.free_blocks:
+        preempt_last(lane, seats, room, rows, phases, setup, totals, now)
+    lane.free_blocks -= phases[phase]
+    lane.decodes = lane.decoding
+    budget = setup.max_num_batched_tokens - lane.decoding
+    place = lane.ring_first
+    while lane.chunks < lane.ring_count and budget > 0:
+        seat_id = room[lane.base + place].ring
+        seat = seats[seat_id]
+        chunk = min(seat.target - seat.done, budget)
+        blocks = blocks_for(seat.done + chunk, size) - blocks_for(seat.done, size)
+        evicted_itself = False
+        while blocks > lane.free_blocks and not evicted_itself:
+            evicted_itself = lane.last_seat == seat_id
+            preempt_last(lane, seats, room, rows, phases, setup, totals, now)
+        if evicted_itself:
+            break
+        prefill(lane, seat, setup, chunk, blocks)
+        budget -= chunk
+        place = place + 1 if place + 1 < lane.ring_size else 0
+    if lane.running < seated:  # somebody was preempted
+        return
+    while lane.waiting > 0 and budget > 0 and lane.running < setup.max_num_seqs:
+        chunk = min(first_waiting_tokens(lane, room, inputs), budget)
+        blocks = blocks_for(chunk, size)
+        if blocks > lane.free_blocks:
+            break
+        seat_id = admit(lane, seats, room, rows, inputs, now)
+        prefill(lane, seats[seat_id], setup, chunk, blocks)
+        budget -= chunk
+    lane.may_run = 1

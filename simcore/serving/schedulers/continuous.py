@@ -1,0 +1,53 @@
+"""Continuous batching with prefill first, as Orca and vLLM V0 do it: prompts and decodes never mix.
+
+Whenever somebody waits, a seat is free and the blocks of the whole prompt are (keeping 1 % of the pool as
+a watermark), the next iteration prefills whole prompts within `max_num_batched_tokens`, and running decodes
+stall; otherwise every running sequence decodes one token. A prompt longer than the budget runs alone, as V0
+requires a budget of at least `max_model_len`. A missing block preempts the latest running sequence.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from simcore.compiled import compiled
+from simcore.memory.kv_pool import blocks_for
+from simcore.serving.lane import admit, first_waiting_tokens, preempt_last, prefill
+from simcore.spec import Spec
+
+
+class Continuous(Spec):
+    """Whole prompts first, then decodes; never both in one iteration."""
+
+    kind: Literal["continuous"] = "continuous"
+    max_num_seqs: Literal["auto"] | Annotated[int, Field(ge=1, le=65_536)] = "auto"
+    max_num_batched_tokens: Literal["auto"] | Annotated[int, Field(ge=1, le=1_048_576)] = "auto"
+
+
+@compiled
+def schedule(
+    lane: Any, seats: Any, room: Any, rows: Any, phases: Any, inputs: Any, setup: Any, totals: Any, now: float
+) -> None:
+    """Fill the lane's next iteration: either prompts, or one token for every running sequence."""
+    size = setup.block_size
+    budget = setup.max_num_batched_tokens
+    while lane.waiting > 0 and lane.running < setup.max_num_seqs:
+        tokens = first_waiting_tokens(lane, room, inputs)
+        blocks = blocks_for(tokens, size)
+        reserve = setup.watermark_blocks if lane.running > 0 else 0
+        if (tokens > budget and lane.chunks > 0) or blocks + reserve > lane.free_blocks:
+            break
+        seat_id = admit(lane, seats, room, rows, inputs, now)
+        prefill(lane, seats[seat_id], setup, tokens, blocks)
+        budget -= tokens
+    if lane.chunks > 0:
+        return
+    seated = lane.running
+    phase = lane.phase_base + (lane.step + 1) % size
+    while phases[phase] > lane.free_blocks:
+        preempt_last(lane, seats, room, rows, phases, setup, totals, now)
+    lane.free_blocks -= phases[phase]
+    lane.decodes = lane.decoding
+    lane.may_run = 1 if lane.running == seated else 0

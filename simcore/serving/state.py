@@ -1,0 +1,182 @@
+"""The live state of the engine: what a replica lane, a seat and the clock hold, as flat numpy records.
+
+One array per kind of thing; a lane (one replica) owns `ring_size` consecutive seats, one per running
+sequence, and as many rows of `room`, which holds its heap, rings and stacks. All of it is mutable, private
+to one `Engine`, and complete: a kernel call can stop after any event and the next call goes on from here.
+
+Words: a *step* is one decode iteration of a lane (every decoding sequence gains a token); a *run* is a
+number of steps with an unchanged batch, advanced at once; *held* tokens are those with keys and values in
+the KV pool.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+UNFINISHED: Final = 0
+FINISHED: Final = 1
+REJECTED: Final = 2
+
+# Why a kernel call returned.
+PAUSED: Final = 0
+SAMPLES_FULL: Final = 1
+DONE: Final = 2
+STUCK: Final = 3
+
+SAMPLE_ROWS: Final = 512  # of one kernel call; it returns when they are full
+GAP_BINS_PER_OCTAVE_LOG2: Final = 7  # bins of the gap histogram are under 0.8 % wide
+GAP_OCTAVES: Final = 44  # from 2**-30 s (1 ns) to 2**14 s (4.5 h)
+GAP_LOWEST_EXPONENT: Final = -30
+GAP_BINS: Final = GAP_OCTAVES << GAP_BINS_PER_OCTAVE_LOG2
+
+LANE: Final = np.dtype(
+    [
+        ("start_s", "f8"),  # of the run in progress
+        ("end_s", "f8"),
+        ("rate_s", "f8"),  # j-th step of the run takes rate_s + slope_s * j
+        ("slope_s", "f8"),
+        ("prefill_work", "f8"),  # Σ chunk * (done + chunk / 2) of this iteration
+        ("prefill_window_work", "f8"),
+        ("steps", "i8"),  # steps of the run in progress; 0: idle
+        ("decodes", "i8"),  # sequences that decode in it
+        ("chunks", "i8"),  # prompts (or parts of them) prefilled in it
+        ("prefill_tokens", "i8"),
+        ("finishing", "i8"),  # prompts that end in it
+        ("may_run", "i8"),  # nothing but an arrival can change the batch before the next heap event
+        ("base", "i8"),  # first seat, first row of room
+        ("ring_size", "i8"),  # seats of the lane
+        ("phase_base", "i8"),
+        ("step", "i8"),  # decode steps done so far
+        ("decoding", "i8"),
+        ("running", "i8"),  # seats taken
+        ("waiting", "i8"),  # queue + stack
+        ("held", "i8"),  # Σ context of decoding sequences
+        ("held_in_window", "i8"),  # Σ min(context, window)
+        ("below_window", "i8"),  # decoding sequences with context < window
+        ("prefilled", "i8"),  # Σ held tokens of sequences in prefill
+        ("free_blocks", "i8"),
+        ("heap_count", "i8"),
+        ("ring_first", "i8"),  # ring of seats in prefill, in order of admission
+        ("ring_count", "i8"),
+        ("spare_count", "i8"),  # free seats
+        ("stack_count", "i8"),  # preempted sequences; the last one is first in line
+        ("group_count", "i8"),  # decodes that wait for a prefill-only iteration, by time of their last token
+        ("queue_first", "i8"),  # linked through rows.after; -1: empty
+        ("queue_last", "i8"),
+        ("last_seat", "i8"),  # running sequences are linked in order of admission; -1: none
+        ("barren", "i8"),  # iterations since a token was emitted
+        ("order", "i8"),  # position in the heap of busy lanes
+    ],
+    align=True,
+)
+SEAT: Final = np.dtype(
+    [
+        ("last_token_s", "f8"),
+        ("request", "i8"),
+        ("target", "i8"),  # tokens to prefill: prompt and, after a preemption, what was generated
+        ("done", "i8"),  # of those, prefilled
+        ("generated", "i8"),  # tokens emitted before the decode began
+        ("start", "i8"),  # lane.step when decode began; -1: in prefill
+        ("phase", "i8"),
+        ("below_window", "i8"),
+        ("place", "i8"),  # position in the lane's heap
+        ("finish", "i8"),  # step of the last token
+        ("before", "i8"),
+        ("after", "i8"),
+    ]
+)
+ROOM: Final = np.dtype(
+    [
+        ("key", "i8"),  # heap of the next event (window crossing or finish) by step
+        ("seat", "i8"),
+        ("ring", "i8"),
+        ("spare", "i8"),
+        ("stack_request", "i8"),
+        ("stack_generated", "i8"),
+        ("stack_last_token_s", "f8"),
+        ("group_s", "f8"),
+        ("group_size", "i8"),
+    ]
+)
+ROW: Final = np.dtype(
+    [
+        ("first_token_s", "f8"),
+        ("finish_s", "f8"),
+        ("scheduled_s", "f8"),
+        ("after", "i4"),  # next in the lane's queue
+        ("preemptions", "i4"),
+        ("replica", "i4"),
+        ("status", "i4"),
+    ]
+)
+CLOCK: Final = np.dtype(
+    [
+        ("now_s", "f8"),
+        ("sample_s", "f8"),  # next sample
+        ("sample_interval_s", "f8"),
+        ("next_request", "i8"),
+        ("released", "i8"),  # requests whose instant is known
+        ("count", "i8"),
+        ("completed", "i8"),
+        ("rejected", "i8"),
+        ("until", "i8"),  # pause when this many are completed or rejected
+        ("closed_loop", "i8"),
+        ("busy_lanes", "i8"),
+        ("turn", "i8"),  # requests routed so far
+        ("samples", "i8"),  # in the buffer
+        ("samples_until_wider", "i8"),  # then the interval doubles, so a long tail costs few samples
+    ]
+)
+SETUP: Final = np.dtype(
+    [
+        ("decode_s_per_token", "f8"),
+        ("decode_s_per_window_token", "f8"),
+        ("decode_s_per_sequence", "f8"),
+        ("decode_s", "f8"),
+        ("prefill_s_per_work", "f8"),
+        ("prefill_s_per_window_work", "f8"),
+        ("prefill_s", "f8"),
+        ("overhead_s_per_sequence", "f8"),
+        ("window", "i8"),
+        ("scheduler", "i8"),
+        ("router", "i8"),
+        ("max_num_seqs", "i8"),
+        ("max_num_batched_tokens", "i8"),
+        ("block_size", "i8"),
+        ("block_count", "i8"),
+        ("watermark_blocks", "i8"),
+        ("replica_count", "i8"),
+    ]
+)
+TOTALS: Final = np.dtype(
+    [
+        ("busy_s", "f8"),
+        ("decode_context_tokens", "f8"),
+        ("decode_window_tokens", "f8"),
+        ("prefill_work", "f8"),
+        ("prefill_window_work", "f8"),
+        ("gap_s", "f8"),
+        ("block_s", "f8"),  # ∫ blocks in use dt
+        ("held_s", "f8"),  # ∫ held tokens dt
+        ("iterations", "i8"),
+        ("decode_iterations", "i8"),
+        ("prefill_iterations", "i8"),
+        ("decode_sequences", "i8"),
+        ("sequences", "i8"),
+        ("prefill_tokens", "i8"),
+        ("discarded_tokens", "i8"),
+        ("preemptions", "i8"),
+        ("gaps", "i8"),
+        ("most_blocks", "i8"),
+    ]
+)
+SAMPLE: Final = np.dtype(
+    [("time_s", "f8"), ("running", "i8"), ("waiting", "i8"), ("used_blocks", "i8"), ("batch_tokens", "i8")]
+)
+
+
+def records(dtype: np.dtype[Any], count: int) -> Any:
+    """Zeroed records with attribute access, which numba compiles and plain Python understands too."""
+    return np.zeros(count, dtype).view(np.recarray)

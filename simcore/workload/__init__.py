@@ -1,0 +1,1 @@
+"""Workload: arrival laws, length laws and traces, drawn into arrays before any engine runs."""

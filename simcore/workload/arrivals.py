@@ -1,0 +1,97 @@
+"""When requests arrive: the arrival laws that a scenario may name, and how their instants are drawn.
+
+Open laws draw inter-arrival times with mean `1 / request_per_s`: exponential for `poisson`, gamma with
+coefficient of variation `cv` for `gamma` (cv 1 is Poisson, above 1 is bursty, below 1 is regular). A
+`closed_loop` keeps a fixed number of requests in flight, so its instants come from the engine. A `trace`
+replays the instants and lengths of a file.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from simcore.spec import Spec
+from simcore.streams import stream
+
+TraceFormat = Literal["mooncake", "azure", "burstgpt", "csv"]
+MAX_RATE_PER_S = 1e9
+
+
+class Poisson(Spec):
+    """Independent arrivals at a constant mean rate."""
+
+    kind: Literal["poisson"] = "poisson"
+    request_per_s: float = Field(gt=0, le=MAX_RATE_PER_S)
+
+
+class Gamma(Spec):
+    """Renewal arrivals whose inter-arrival times have coefficient of variation `cv`."""
+
+    kind: Literal["gamma"] = "gamma"
+    request_per_s: float = Field(gt=0, le=MAX_RATE_PER_S)
+    cv: float = Field(default=1.0, ge=0.01, le=100)
+
+
+class ClosedLoop(Spec):
+    """A fixed number of requests in flight: one that finishes admits the next."""
+
+    kind: Literal["closed_loop"] = "closed_loop"
+    concurrency: int = Field(ge=1, le=1_000_000)
+
+
+class Columns(Spec):
+    """Which columns of a generic CSV file hold what; the defaults are our own names."""
+
+    timestamp_s: str = Field(default="timestamp_s", min_length=1, max_length=200)
+    input_tokens: str = Field(default="input_tokens", min_length=1, max_length=200)
+    output_tokens: str = Field(default="output_tokens", min_length=1, max_length=200)
+
+
+class Trace(Spec):
+    """A recorded trace: a `path` on the command line, the id of an uploaded `trace` on the web.
+
+    `time_scale` multiplies the recorded instants (0.5 doubles the load), after `window` has cut the rows
+    between two instants since the first row (in recorded seconds); `limit` keeps the first rows of those.
+    """
+
+    kind: Literal["trace"] = "trace"
+    path: str | None = Field(default=None, min_length=1, max_length=4096)
+    trace: str | None = Field(default=None, min_length=1, max_length=128)
+    format: TraceFormat = "csv"
+    columns: Columns | None = None
+    time_scale: float = Field(default=1.0, gt=0, le=1e6)
+    limit: int | None = Field(default=None, ge=1, le=5_000_000)
+    window: tuple[float, float] | None = None
+
+    @model_validator(mode="after")
+    def _one_source_and_an_ordered_window(self) -> Self:
+        if (self.path is None) == (self.trace is None):
+            raise ValueError(
+                "a trace needs either path (a file) or trace (the id of an upload), and not both"
+            )
+        if self.columns is not None and self.format != "csv":
+            raise ValueError(
+                f"columns go with format csv; format {self.format} has its own, so remove columns"
+            )
+        if self.window is not None and not 0 <= self.window[0] < self.window[1]:
+            raise ValueError("window must be two instants in seconds, 0 ≤ first < second")
+        return self
+
+
+Arrivals = Annotated[Poisson | Gamma | ClosedLoop | Trace, Field(discriminator="kind")]
+
+
+def arrival_instants(arrivals: Poisson | Gamma, count: int, seed: int) -> NDArray[np.float64]:
+    """`count` increasing instants in seconds. A rate only scales the same draws (paired comparison)."""
+    draws = stream(seed, "workload", "arrivals")
+    if isinstance(arrivals, Gamma):
+        shape = 1.0 / arrivals.cv**2
+        gaps = draws.gamma(shape, 1.0 / shape, count)
+    else:
+        gaps = draws.exponential(1.0, count)
+    instants: NDArray[np.float64] = np.cumsum(gaps) / arrivals.request_per_s
+    return instants

@@ -1,0 +1,79 @@
+"""The requests of a run as arrays, drawn once before the engine: instants, input and output tokens.
+
+Everything random about a workload happens here, from named streams, so two scenarios with one seed share
+their arrivals and lengths whatever else differs. A request longer than `max_model_len` is clipped, input
+first (one token is left for the answer), and counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcore.errors import InputError
+from simcore.workload.arrivals import ClosedLoop, Gamma, Poisson, Trace, arrival_instants
+from simcore.workload.lengths import Constant, Empirical, LogNormal, draw_lengths
+from simcore.workload.traces import TraceTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requests:
+    """Aligned by request. `concurrency` is 0 for open arrivals; a closed loop has no instants of its own."""
+
+    arrival_s: NDArray[np.float64]
+    input_tokens: NDArray[np.int64]
+    output_tokens: NDArray[np.int64]
+    concurrency: int = 0
+    clipped_count: int = 0
+
+    def __len__(self) -> int:
+        return len(self.arrival_s)
+
+
+def draw_requests(
+    arrivals: Poisson | Gamma | ClosedLoop | Trace,
+    lengths: Constant | LogNormal | Empirical,
+    *,
+    request_count: int,
+    seed: int,
+    trace: TraceTable | None = None,
+    max_model_len: int,
+) -> Requests:
+    """The requests that a scenario describes. A trace brings its own count and lengths."""
+    concurrency = 0
+    if isinstance(arrivals, Trace):
+        if trace is None:
+            raise InputError.at(
+                "workload.arrivals",
+                "trace.not_read",
+                "the trace {trace!r} was not found; upload it, or give the path of a file",
+                trace=arrivals.trace or arrivals.path,
+            )
+        instants, inputs, outputs = trace.timestamp_s, trace.input_tokens, trace.output_tokens
+    else:
+        inputs, outputs = draw_lengths(lengths, request_count, seed)
+        if isinstance(arrivals, ClosedLoop):
+            instants, concurrency = np.zeros(request_count), arrivals.concurrency
+        else:
+            instants = arrival_instants(arrivals, request_count, seed)
+    return _clipped(instants, inputs, outputs, concurrency, max_model_len)
+
+
+def _clipped(
+    instants: NDArray[np.float64],
+    inputs: NDArray[np.int64],
+    outputs: NDArray[np.int64],
+    concurrency: int,
+    max_model_len: int,
+) -> Requests:
+    shown = np.clip(inputs, 1, max(1, max_model_len - 1))
+    answered = np.clip(outputs, 1, np.maximum(1, max_model_len - shown))
+    return Requests(
+        arrival_s=instants,
+        input_tokens=shown,
+        output_tokens=answered,
+        concurrency=concurrency,
+        clipped_count=int(np.count_nonzero((shown != inputs) | (answered != outputs))),
+    )

@@ -1,0 +1,165 @@
+"""Recorded traces: a file in one of four formats becomes three aligned arrays, or one clear refusal.
+
+What is done to the rows, in this order: broken cells refuse the file, by row and column; rows without a
+token in or out did no work and are skipped, and listed; rows are sorted by instant; instants count from the
+first row; `window` cuts between two instants (the window's start becomes 0); `limit` keeps the first rows;
+`time_scale` multiplies the instants. Size limits are the caller's and are checked before anything is parsed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcore.errors import InputError, Message
+from simcore.workload.arrivals import Columns, TraceFormat
+from simcore.workload.lengths import MAX_TOKENS
+from simcore.workload.trace_formats import NAMES, Raw, cell_message, complaint_about, read_columns
+
+MAX_ROWS: Final = 5_000_000
+MAX_BYTES: Final = 512 * 2**20
+_LISTED_ROWS: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceTable:
+    """The rows of a trace in order of time; `content_sha256` is of the file as it was given."""
+
+    timestamp_s: NDArray[np.float64]
+    input_tokens: NDArray[np.int64]
+    output_tokens: NDArray[np.int64]
+    content_sha256: str
+    skipped_rows: tuple[Message, ...] = ()
+    skipped_count: int = 0
+
+    def __len__(self) -> int:
+        return len(self.timestamp_s)
+
+
+def read_trace(
+    source: Path | bytes | IO[bytes],
+    *,
+    format: TraceFormat,  # noqa: A002 - the scenario's own word
+    columns: Columns | None = None,
+    time_scale: float = 1.0,
+    limit: int | None = None,
+    window: tuple[float, float] | None = None,
+    max_rows: int = MAX_ROWS,
+    max_bytes: int = MAX_BYTES,
+    path: str = "workload.arrivals",
+) -> TraceTable:
+    """Read a trace. Raises InputError naming row, column, what was got and what is allowed."""
+    raw = _contents(source, max_bytes, path)
+    rows = raw.count(b"\n") + (not raw.endswith(b"\n"))
+    if rows > max_rows + 1:
+        raise InputError.at(
+            path,
+            "trace.too_many_rows",
+            "got about {got:,} rows; at most {allowed:,} are read, so cut the file",
+            got=rows - 1,
+            allowed=max_rows,
+        )
+    columns_read = read_columns(raw, format, columns, path)
+    names = (
+        NAMES[format]
+        if columns is None
+        else (columns.timestamp_s, columns.input_tokens, columns.output_tokens)
+    )
+    _check(columns_read, names, path)
+    kept, skipped, skipped_count = _with_work(columns_read, path)
+    instants, inputs, outputs = _shaped(kept, time_scale=time_scale, limit=limit, window=window)
+    if len(instants) == 0:
+        raise InputError.at(
+            path,
+            "trace.empty",
+            "no row with work is left of {rows} read; widen window or give another file",
+            rows=len(columns_read[0]),
+        )
+    return TraceTable(
+        timestamp_s=instants,
+        input_tokens=inputs,
+        output_tokens=outputs,
+        content_sha256=hashlib.sha256(raw).hexdigest(),
+        skipped_rows=skipped,
+        skipped_count=skipped_count,
+    )
+
+
+def _contents(source: Path | bytes | IO[bytes], max_bytes: int, path: str) -> bytes:
+    try:
+        if isinstance(source, bytes):
+            raw = source
+        elif isinstance(source, Path):
+            with source.open("rb") as file:
+                raw = file.read(max_bytes + 1)
+        else:
+            raw = source.read(max_bytes + 1)
+    except OSError as error:
+        raise InputError.at(
+            path,
+            "trace.unreadable_file",
+            "cannot read {file}: {reason}; give the path of an existing trace file",
+            file=str(source),
+            reason=(error.strerror or "it is not a file").lower(),
+        ) from None
+    if len(raw) > max_bytes:
+        raise InputError.at(
+            path,
+            "trace.too_large",
+            "the file is larger than {allowed:,} bytes; cut it, or keep only the instants and token counts",
+            allowed=max_bytes,
+        )
+    return raw
+
+
+def _check(rows: Raw, names: tuple[str, str, str], path: str) -> None:
+    """Refuse what parsed but cannot be: NaN, infinity, negative or fractional tokens, absurd lengths."""
+    messages = []
+    for place, (values, name) in enumerate(zip(rows, names, strict=True)):
+        wrong = ~np.isfinite(values)
+        if place > 0:
+            wrong |= (values < 0) | (values != np.rint(values)) | (values > MAX_TOKENS)
+        for row in np.flatnonzero(wrong)[:5]:
+            value = float(values[row])
+            allowed = (
+                complaint_about(value, instant=place == 0) or f"at most {MAX_TOKENS:,} tokens are allowed"
+            )
+            messages.append(cell_message(int(row) + 1, name, value, allowed, path))
+    if messages:
+        raise InputError(*messages[:5])
+
+
+def _with_work(rows: Raw, path: str) -> tuple[Raw, tuple[Message, ...], int]:
+    """Drop rows without a token in or out (failed calls in BurstGPT); list the first of them."""
+    instants, inputs, outputs = rows
+    idle = (inputs == 0) | (outputs == 0)
+    listed = tuple(
+        Message(
+            code="trace.row_skipped",
+            template="row {row} has {inputs:.0f} tokens in and {outputs:.0f} out; it did no work and is skipped",
+            params={"row": int(row) + 1, "inputs": float(inputs[row]), "outputs": float(outputs[row])},
+            path=path,
+        )
+        for row in np.flatnonzero(idle)[:_LISTED_ROWS]
+    )
+    keep = ~idle
+    return (instants[keep], inputs[keep], outputs[keep]), listed, int(idle.sum())
+
+
+def _shaped(
+    rows: Raw, *, time_scale: float, limit: int | None, window: tuple[float, float] | None
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    order = np.argsort(rows[0], kind="stable")
+    instants, inputs, outputs = (column[order] for column in rows)
+    if len(instants):
+        instants = instants - instants[0]
+    if window is not None:
+        inside = slice(*np.searchsorted(instants, window))
+        instants, inputs, outputs = instants[inside] - window[0], inputs[inside], outputs[inside]
+    kept = slice(0, limit)
+    return instants[kept] * time_scale, inputs[kept].astype(np.int64), outputs[kept].astype(np.int64)
