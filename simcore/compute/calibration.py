@@ -6,11 +6,17 @@ bf16. A chip without arithmetic for a weight format computes in bf16 and still r
 
 **Launch.** t0 (4-16 µs for a GEMM) was measured on one kernel per call, with the launch and the drain of
 an empty device. Inside an engine's captured graph the next kernel's launch overlaps the one that runs, so
-charging t0 per kernel would double it. Here an isolated kernel costs t0 (`isolated_launch_s`, for kernel
-validation); a layer of a step costs `StepOverhead.per_layer_s`, once, for all its kernels, which is what
-remains of t0 in a graph; and a mixture-of-experts layer adds t0 of its fused operator, because routing,
-sorting and the two grouped products are several dependent kernels. CPU work per iteration and per
-sequence is `StepOverhead.per_iteration_s` and `.per_sequence_s`, kept apart from the layers.
+charging t0 per kernel would count it several times. An isolated kernel costs t0 (`isolated_launch_s`, for
+kernel validation); a step costs per layer, once for all its kernels,
+
+    StepOverhead.per_layer_s  +  [quantised activations] (t0(dtype) − t0(bf16))  +  [experts] t0(moe)
+
+The second term: an fp8 GEMM's t0 carries the quantisation of its input (13 against 4 µs); a layer has four
+such inputs, most fused into the norm or activation before, and one difference per layer is what decode
+steps show (H100 +10, B200 +13 µs). The third: routing, sorting and two grouped products are a chain of
+dependent kernels, which no graph overlaps. With tensor parallelism each layer also waits twice for the
+slowest rank, `RANK_SKEW_S` beside the all-reduce's own time. CPU work per iteration and per sequence is
+`StepOverhead.per_iteration_s` and `.per_sequence_s`, kept apart from the layers.
 """
 
 from __future__ import annotations
@@ -20,7 +26,7 @@ from typing import Final, Literal
 
 from simcore.catalog.types import Calibration, Chip, Efficiency, Source, StepOverhead
 from simcore.compute.roofline import Rates
-from simcore.why import LeafKind, Term, leaf
+from simcore.why import LeafKind, Term, constant, leaf, maximum
 
 OperatorClass = Literal["gemm", "moe", "attention_prefill", "attention_decode"]
 
@@ -72,6 +78,9 @@ DEFAULT_STEP_OVERHEAD: Final = StepOverhead(
     mape_fraction=0.15,
     source=Source(title="dense decode steps of vLLM on H100 and B200", kind="measured"),
 )
+# What ranks of one layer lose by not arriving together at its two all-reduces: decode steps of dense models
+# at tp 2, 4, 8 on H100 and B200 (vLLM, TensorRT-LLM), less kernels, the all-reduce kernel and the launches.
+RANK_SKEW_S: Final = 8e-6
 # Formats that are only stored narrow: the engine widens them to 16 bit in front of the multiplication.
 _WEIGHT_ONLY: Final = frozenset({"int4", "mxfp4"})
 _PEAK_FIGURE: Final = {
@@ -97,7 +106,7 @@ def efficiency(calibration: Calibration, operator_class: OperatorClass, dtype: s
     """The fit for this class and dtype, or the class default scaled to this chip's bf16 fit."""
     fitted = _fitted(calibration, operator_class)
     wanted = "bf16" if dtype in ("fp16", "mxfp4", "int4") else dtype
-    if wanted in fitted:
+    if wanted in fitted and fitted[wanted].compute_fraction > 0:
         return fitted[wanted]
     defaults = CLASS_DEFAULTS[operator_class]
     default = defaults.get(wanted, defaults["bf16"])
@@ -162,7 +171,11 @@ def isolated_launch_s(calibration: Calibration, operator_class: OperatorClass, d
     """Launch and drain of one kernel on an empty device, as the fit measured it."""
     fit = efficiency(calibration, operator_class, dtype)
     return leaf(
-        fit.launch_s, f"{operator_class}_launch_s", kind="calibrated", source=fit.source.title, dimension="s"
+        fit.launch_s,
+        f"{operator_class}_{dtype}_launch_s",
+        kind="calibrated",
+        source=fit.source.title,
+        dimension="s",
     )
 
 
@@ -172,3 +185,19 @@ def overhead_leaf(
     overhead = calibration.step_overhead
     value: float = getattr(overhead, figure)
     return leaf(value, f"overhead_{figure}", kind="calibrated", source=overhead.source.title, dimension="s")
+
+
+def quantisation_launch_s(calibration: Calibration, dtype: str) -> Term:
+    """What quantising activations adds to a layer: the dtype's t0 over that of bf16, never negative."""
+    narrow, plain = (isolated_launch_s(calibration, "gemm", name) for name in (dtype, "bf16"))
+    return maximum(constant(0.0), narrow - plain).named("quantisation_launch_s", "s")
+
+
+def rank_skew_s() -> Term:
+    return leaf(
+        RANK_SKEW_S,
+        "rank_skew_s",
+        kind="calibrated",
+        source="decode steps at tp 2, 4, 8 on H100 and B200, less what is explained",
+        dimension="s",
+    )

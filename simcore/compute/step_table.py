@@ -17,7 +17,14 @@ import numpy as np
 
 from simcore.catalog.types import Calibration, Chip, LlmArchitecture
 from simcore.compute.attention import Attention, Flash, attention_cost
-from simcore.compute.calibration import OperatorClass, isolated_launch_s, overhead_leaf, rates
+from simcore.compute.calibration import (
+    OperatorClass,
+    isolated_launch_s,
+    overhead_leaf,
+    quantisation_launch_s,
+    rank_skew_s,
+    rates,
+)
 from simcore.compute.ops import (
     Operator,
     bottleneck_stage,
@@ -27,7 +34,7 @@ from simcore.compute.ops import (
 )
 from simcore.compute.roofline import Floats, Rates, over
 from simcore.parallelism import Parallelism
-from simcore.why import Term, total
+from simcore.why import Term, constant, leaf, total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +43,7 @@ class StepTimeTable:
 
     linear_s: Floats  # [max_tokens+1] weights, norms and launches of a step with n tokens, without LM head
     head_s: Floats  # [max_sequences+1] LM head and sampling for n sampled sequences
-    comm_s: Floats  # [max_tokens+1] exposed collectives
+    comm_s: Floats  # [max_tokens+1] exposed collectives, and ranks waiting for each other
     decode_attention_s_per_token: float  # per context token, all full-attention layers, summed over sequences
     decode_attention_s_per_window_token: float  # per min(context, window) token, all window layers
     window_tokens: int  # 0: no window layers
@@ -84,7 +91,8 @@ def build_step_table(
     linear = _sum_operators(layers, tokens, chip, calibration)
     head = _sum_operators(heads, np.arange(max_sequences + 1, dtype=np.float64), chip, calibration)
     launch_s = np.full(max_tokens + 1, launch(layers, calibration, stage.layers).value)
-    launch_s[0] = 0.0
+    comm_s = communication_s + skew(parallelism, stage.layers).value
+    launch_s[0] = comm_s[0] = 0.0
     cost = attention_cost(
         arch,
         chip,
@@ -98,7 +106,7 @@ def build_step_table(
     return StepTimeTable(
         linear_s=linear.compute_s + linear.hbm_s + launch_s,
         head_s=head.compute_s + head.hbm_s,
-        comm_s=communication_s,
+        comm_s=comm_s,
         decode_attention_s_per_token=full * cost.decode_s_per_token.value,
         decode_attention_s_per_window_token=window * cost.decode_s_per_token.value,
         window_tokens=arch.window_tokens if stage.window_layers else 0,
@@ -125,14 +133,24 @@ def build_step_table(
 
 
 def launch(operators: Sequence[Operator], calibration: Calibration, layers: int) -> Term:
-    """Launch time of a step: the layer overhead, and the fused expert operator's own chain of kernels."""
-    terms = [layers * overhead_leaf(calibration, "per_layer_s")]
+    """Launch time of a step (see calibration.py): per layer, for quantised activations, and for experts."""
+    depth = leaf(layers, "layers_per_stage", kind="derived", source="pipeline stages", dimension="count")
+    terms = [depth * overhead_leaf(calibration, "per_layer_s")]
+    narrow = {op.dtype for op in operators if op.operator_class == "gemm"} - {"bf16"}
+    terms += [depth * quantisation_launch_s(calibration, dtype) for dtype in sorted(narrow)]
     terms += [
         op.count * isolated_launch_s(calibration, op.operator_class, op.dtype)
         for op in operators
         if op.operator_class == "moe"
     ]
     return total(*terms).named("launch_s", "s")
+
+
+def skew(parallelism: Parallelism, layers: int) -> Term:
+    """Time that tensor-parallel ranks wait for each other beside the collectives themselves."""
+    depth = leaf(layers, "layers_per_stage", kind="derived", source="pipeline stages", dimension="count")
+    waits = constant(1.0 if parallelism.tp_ranks > 1 else 0.0, "tensor_parallel")
+    return (waits * depth * rank_skew_s()).named("rank_skew_s_per_step", "s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

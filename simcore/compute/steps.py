@@ -17,7 +17,7 @@ from simcore.compute.attention import Attention, AttentionCost, Flash, attention
 from simcore.compute.calibration import overhead_leaf
 from simcore.compute.ops import Operator, Stage, bottleneck_stage, head_operators, layer_operators
 from simcore.compute.roofline import roofline_s
-from simcore.compute.step_table import StepTimeTable, launch, operator_rates
+from simcore.compute.step_table import StepTimeTable, launch, operator_rates, skew
 from simcore.parallelism import Parallelism
 from simcore.why import Term, constant, leaf, minimum, total
 
@@ -31,6 +31,7 @@ class StepModel:
     arch: LlmArchitecture
     chip: Chip
     calibration: Calibration
+    parallelism: Parallelism
     stage: Stage
     layer_operators: tuple[Operator, ...]
     head_operators: tuple[Operator, ...]
@@ -53,6 +54,7 @@ def step_model(
         arch=arch,
         chip=chip,
         calibration=calibration,
+        parallelism=parallelism,
         stage=bottleneck_stage(arch, parallelism.pp),
         layer_operators=layer_operators(
             arch, chip, parallelism, weights_dtype=weights_dtype, kv_dtype=kv_dtype
@@ -138,7 +140,10 @@ def _beside(model: StepModel, sequences: Term, communication_s: Term | None) -> 
         overhead_leaf(model.calibration, "per_iteration_s")
         + sequences * overhead_leaf(model.calibration, "per_sequence_s")
     ).named("overhead_s")
-    return (overhead,) if communication_s is None else (communication_s, overhead)
+    if model.parallelism.tp_ranks == 1:
+        return (overhead,) if communication_s is None else (communication_s, overhead)
+    waits = skew(model.parallelism, model.stage.layers)
+    return (waits, overhead) if communication_s is None else (communication_s, waits, overhead)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
