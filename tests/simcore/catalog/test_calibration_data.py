@@ -55,9 +55,7 @@ def test_gemm_fit_meets_the_error_it_states(shared: Path, gpu: str) -> None:
 def test_collective_fit_meets_the_error_it_states(shared: Path, gpu: str) -> None:
     """`t = alpha + c·sqrt(w) + w/b` with w = bytes × bus-bandwidth factor, c in seconds per √byte."""
     calibration = CATALOG.calibrations[GPUS[gpu]]
-    newest = max(
-        row["impl"] for row in rows(shared / "data" / "collectives_nccl.csv") if is_nccl(row, gpu)
-    )
+    newest = max(row["impl"] for row in rows(shared / "data" / "collectives_nccl.csv") if is_nccl(row, gpu))
     for (operation, ranks), fit in calibration.collectives.items():
         name = "alltoall" if operation == "all_to_all" else operation
         errors = []

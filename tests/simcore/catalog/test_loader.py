@@ -68,7 +68,10 @@ def test_bare_value_is_not_a_file() -> None:
 
 
 def test_a_closed_word_must_be_one_of_its_set() -> None:
-    text = "name: x\nshape: {vendor: V, year: 2024, default_server: 7, source: s}\nsources: {s: {title: t, kind: vendor}}"
+    text = (
+        "name: x\nshape: {vendor: V, year: 2024, default_server: 7, source: s}\n"
+        "sources: {s: {title: t, kind: vendor}}"
+    )
     with pytest.raises(InputError, match="allowed: str"):
         load_entity(Chip, text, slug="x", path="chips/x.yaml")
 
@@ -123,7 +126,8 @@ def test_calibration_needs_its_overhead_and_reads_collectives_by_operation_and_r
     text = """
 name: fitted
 gemm:
-  bf16: {compute_fraction: 0.78, memory_fraction: 82 %, launch_s: 4 us, mape_fraction: 6 %, p90_fraction: 13 %, source: fit}
+  bf16: {compute_fraction: 0.78, memory_fraction: 82 %, launch_s: 4 us,
+         mape_fraction: 6 %, p90_fraction: 13 %, source: fit}
 collectives:
   all_reduce:
     8: {alpha_s: 15 us, sqrt_s_per_sqrt_byte: 7.8 ns, bus_bytes_per_s: 511 GB/s, mape_fraction: 5 %, source: fit}

@@ -24,7 +24,13 @@ def test_h100_sheet_gives_its_sum_at_32768_gpus() -> None:
 
 @pytest.mark.parametrize(
     ("switches", "links", "million_usd"),
-    [(96, 2_048, 9), (768, 16_384, 72), (5_120, 131_072, 491), (1_568, 32_928, 146), (16_352, 384_272, 1_522)],
+    [
+        (96, 2_048, 9),
+        (768, 16_384, 72),
+        (5_120, 131_072, 491),
+        (1_568, 32_928, 146),
+        (16_352, 384_272, 1_522),
+    ],
 )
 def test_deepseek_fit_gives_the_papers_five_costs(switches: int, links: int, million_usd: float) -> None:
     """F21 over F16 to F20; the paper prints whole millions."""
