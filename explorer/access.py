@@ -108,6 +108,14 @@ def own_traces(viewer: Viewer) -> QuerySet[TraceUpload]:
     return TraceUpload.objects.filter(viewer.owned).defer("packed")
 
 
+def uuid_or_404(text: str) -> UUID:
+    """A key that stood in a form or a query; one that is none leads nowhere."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Http404 from None
+
+
 def _or_404(rows: QuerySet[M], **conditions: Any) -> M:
     found = rows.filter(**conditions).first()
     if found is None:

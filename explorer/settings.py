@@ -121,6 +121,7 @@ MAX_TRACE_ROWS = env_int("MAX_TRACE_ROWS", 2_000_000)
 MAX_DOCUMENT_BYTES = env_int("MAX_DOCUMENT_BYTES", 1_000_000)  # a scenario, a config.json, a command line
 MAX_ACTIVE_RUNS_PER_OWNER = env_int("MAX_ACTIVE_RUNS_PER_OWNER", 8)
 MAX_SCENARIOS_PER_OWNER = env_int("MAX_SCENARIOS_PER_OWNER", 1_000)
+RATE_LIMIT_PERCENT = env_int("RATE_LIMIT_PERCENT", 100)  # of the usual POSTs per minute and address
 RUN_TIME_LIMIT_S = env_int("RUN_TIME_LIMIT_S", 600)
 RUN_STALE_AFTER_S = env_int("RUN_STALE_AFTER_S", 15)  # a running run that shows no life is lost
 RUN_UNCLAIMED_AFTER_S = env_int("RUN_UNCLAIMED_AFTER_S", 60)  # a queued run that nobody took is queued anew

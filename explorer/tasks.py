@@ -8,6 +8,7 @@ once more, and a second loss is a failure that says so.
 
 import logging
 import time
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -18,11 +19,19 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from explorer.access import own_traces, viewer_owning
+from explorer.access import Viewer, own_traces, viewer_owning
 from explorer.events import RunLog, RunStoppedError
-from explorer.models import CachedResult, Revision, Run, SavedScenario
+from explorer.models import CachedResult, Run
+from explorer.models.fields import plain
 from explorer.models.run import WAITING, Status
+from simcore.analysis import analyse
+from simcore.catalog import default_catalog
 from simcore.errors import InputError, Message, TrimtabError
+from simcore.plan import Plan, plan
+from simcore.scenario import Scenario
+from simcore.simulate import simulate
+from simcore.why import as_dict
+from simcore.workload.traces import TraceTable
 
 logger = logging.getLogger(__name__)
 
@@ -58,10 +67,42 @@ def run_simulation(run_id: str, attempt: int) -> None:
 def carry_out(run: Run, log: RunLog) -> None:
     """Plan, simulate, analyse, and keep the result under the digest."""
     began_s = time.monotonic()
-    document, why = compute(run.revision, log)
+    document, why = compute(run, log)
     log.flush()
     result = CachedResult.keep(document["digest"], document, why)
     run.finish(result, seconds=round(time.monotonic() - began_s, 4))
+
+
+def compute(run: Run, log: RunLog) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The Result document, and the expression tree of each of its metrics."""
+    plan = plan_document(run.revision.document, viewer_owning(run.revision.scenario))
+    result = simulate(plan, on_event=log)
+    analyse(plan, result, on_event=log)
+    document = plain({**result.as_dict(), "digest": plan.digest})
+    return document, {metric: as_dict(term) for metric, term in result.why.items()}
+
+
+def plan_document(document: Mapping[str, Any], viewer: Viewer) -> Plan:
+    """The plan of a document, with what its owner may read and within this site's limits."""
+    scenario = Scenario.parse(document)
+    arrivals = scenario.workload.arrivals
+    if scenario.workload.request_count > settings.MAX_REQUESTS_PER_RUN:
+        raise InputError.at(
+            "workload.request_count", "limit.requests", "got {got:,}; this site simulates up to {allowed:,} "
+            "requests at a time", got=scenario.workload.request_count, allowed=settings.MAX_REQUESTS_PER_RUN,
+        )  # fmt: skip
+    if arrivals.kind == "trace" and arrivals.path:
+        raise InputError.at(
+            "workload.arrivals.path", "trace.path", "files are read on the command line only; upload the trace and "
+            "choose it here",
+        )  # fmt: skip
+    sha256 = arrivals.trace if arrivals.kind == "trace" else None
+    return plan(scenario, default_catalog(), traces=traces_of(viewer, sha256) if sha256 else None)
+
+
+def traces_of(viewer: Viewer, sha256: str) -> dict[str, TraceTable]:
+    """The trace of this hash, if it is the viewer's; the plan refuses one that is not there."""
+    return {upload.sha256: upload.table() for upload in own_traces(viewer).filter(sha256=sha256)}
 
 
 def enqueue(run: Run) -> None:

@@ -1,9 +1,51 @@
 """Which view answers which address."""
 
 from django.contrib import admin
-from django.urls import include, path
+from django.contrib.auth.views import LogoutView
+from django.urls import include, path, re_path
+
+from explorer.views import accounts, compare, edit, home, library, pages, runs, share, workbench
+
+METRIC = r"[a-z0-9_.]{1,120}"
+
+scenario_patterns = [
+    path("", workbench.workbench, name="workbench"),
+    re_path(r"^(?P<tab>fabric|memory|serving|reliability)/$", workbench.workbench, name="workbench"),
+    path("edit/", edit.edit, name="edit"),
+    path("fork/", edit.fork, name="fork"),
+    path("pin/", edit.pin, name="pin"),
+    path("save/", edit.save, name="save"),
+    path("share/", edit.share, name="share"),
+    path("visibility/", edit.visibility, name="visibility"),
+    path("rename/", edit.rename, name="rename"),
+    path("delete/", edit.delete, name="delete"),
+    path("undo/", edit.undo, name="undo"),
+    path("redo/", edit.redo, name="redo"),
+    path("cancel/", edit.cancel, name="cancel"),
+    path("scenario.yaml", library.scenario_yaml, name="scenario_yaml"),
+]
 
 urlpatterns = [
-    path("admin/", admin.site.urls),
+    path("", home.home, name="home"),
+    path("start/", home.start, name="start"),
+    path("stories/<slug:slug>/", home.start_story, name="story"),
+    path("s/<uuid:pk>/", include(scenario_patterns)),
+    path("runs/<uuid:pk>/panel/<slug:tab>/", runs.run_panel, name="panel"),
+    re_path(rf"^runs/(?P<pk>[0-9a-f-]{{36}})/why/(?P<metric>{METRIC})/$", runs.why, name="why"),
+    path("runs/<uuid:pk>/result.json", runs.result_json, name="result_json"),
+    path("c/", compare.compare, name="compare"),
+    path("c/export/<slug:suffix>/", compare.export, name="export"),
+    path("library/", library.library, name="library"),
+    re_path(r"^library/(?P<kind>[a-z_]+)/(?P<slug>[a-z0-9.\-]+)/$", library.entry, name="entry"),
+    path("traces/", library.traces, name="traces"),
+    path("r/<str:token>/", share.shared, name="shared"),
+    path("r/<str:token>/revoke/", edit.revoke, name="revoke"),
+    path("accounts/login/", accounts.log_in, name="login"),
+    path("accounts/logout/", LogoutView.as_view(), name="logout"),
+    path("accounts/signup/", accounts.sign_up, name="signup"),
+    path("help/", pages.help_page, name="help"),
+    path("methods/", pages.methods, name="methods"),
+    path("healthz", pages.healthz, name="healthz"),
     path("i18n/", include("django.conf.urls.i18n")),
+    path("admin/", admin.site.urls),
 ]

@@ -91,6 +91,11 @@ class Run(models.Model):
             return None
         return {**self.result.document, "scenario": self.revision.document}
 
+    @property
+    def shown(self) -> dict[str, Any] | None:
+        """The Result document, or what an unfinished run has said so far in the same form."""
+        return self.result_document or so_far(self)
+
     # --- transitions: each returns whether it happened -----------------------------------------------------
 
     def announce_queued(self) -> bool:
@@ -262,3 +267,26 @@ class RunEvent(models.Model):
     def as_dict(self) -> dict[str, Any]:
         """What goes over the socket: `{seq, kind, at, payload}`."""
         return {"seq": self.seq, "kind": self.kind, "at": self.at.isoformat(), "payload": self.payload}
+
+
+def so_far(run: Run) -> dict[str, Any] | None:
+    """What the log of the present attempt adds up to, as a Result document; None before anything is known."""
+    last_reset = (
+        run.events.filter(kind="run.reset").order_by("-seq").values_list("seq", flat=True).first() or 0
+    )
+    said = run.events.filter(seq__gt=last_reset, kind__in=("run.stage", "run.series", "run.finding"))
+    document: dict[str, Any] = {"metrics": {}, "tables": {}, "series": {}, "warnings": [], "bands": {}}
+    heard = False
+    for kind, payload in said.order_by("seq").values_list("kind", "payload"):
+        heard = True
+        if kind == "run.stage":
+            document["metrics"] |= payload.get("metrics", {})
+            document["tables"] |= payload.get("tables", {})
+            document["warnings"] += payload.get("warnings", [])
+        elif kind == "run.series":
+            columns = document["series"].setdefault(payload["name"], {})
+            for name, values in payload["columns"].items():
+                columns.setdefault(name, []).extend(values)
+        else:
+            document["tables"].setdefault("findings", []).append(payload)
+    return {**document, "scenario": run.revision.document, "partial": True} if heard else None

@@ -91,4 +91,9 @@ class Revision(models.Model):
         constraints = (models.UniqueConstraint(fields=("scenario", "number"), name="revision_number"),)
 
     def __str__(self) -> str:
-        return self.label or f"revision {self.number}"
+        return self.label or f"{self.number}"
+
+    @property
+    def name(self) -> str:
+        """What a comparison calls this state: its label, or the name in its document."""
+        return self.label or str(self.document.get("name", ""))

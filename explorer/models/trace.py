@@ -5,13 +5,12 @@ all else that it may have held, is not kept.
 """
 
 import io
-from typing import Any
 
 import numpy as np
 from django.db import models
-from numpy.typing import NDArray
 
 from explorer.models.owned import Owned
+from simcore.workload.traces import TraceTable
 
 COLUMNS = ("timestamp_s", "input_tokens", "output_tokens")
 
@@ -42,17 +41,20 @@ class TraceUpload(Owned):
     def __str__(self) -> str:
         return self.name
 
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """The arrays `timestamp_s`, `input_tokens`, `output_tokens`."""
+    def table(self) -> TraceTable:
+        """The trace as the plan takes it."""
         with np.load(io.BytesIO(bytes(self.packed)), allow_pickle=False) as stored:
-            return {name: stored[name] for name in COLUMNS}
+            columns = {name: stored[name] for name in COLUMNS}
+        return TraceTable(**columns, content_sha256=self.sha256)
 
 
-def pack(columns: dict[str, NDArray[Any]]) -> bytes:
-    """Compressed numpy columns."""
+def pack(table: TraceTable) -> bytes:
+    """The columns, compressed."""
     buffer = io.BytesIO()
-    timestamp_s, input_tokens, output_tokens = (columns[name] for name in COLUMNS)
     np.savez_compressed(
-        buffer, timestamp_s=timestamp_s, input_tokens=input_tokens, output_tokens=output_tokens
+        buffer,
+        timestamp_s=table.timestamp_s,
+        input_tokens=table.input_tokens,
+        output_tokens=table.output_tokens,
     )
     return buffer.getvalue()

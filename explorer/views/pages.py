@@ -1,0 +1,32 @@
+"""Pages about the product, and the sign of life for whoever runs it.
+
+`explorer/help.html`: `terms` (the glossary). `explorer/methods.html`: `rows` (every published number: expected, got,
+error) and `terms`.
+"""
+
+from django.db import connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from simcore import glossary
+
+
+@require_GET
+def help_page(request: HttpRequest) -> HttpResponse:
+    return render(request, "explorer/help.html", {"terms": list(glossary.ENTRIES.values())})
+
+
+@require_GET
+def methods(request: HttpRequest) -> HttpResponse:
+    return render(request, "explorer/methods.html", {"terms": list(glossary.ENTRIES.values())})
+
+
+@require_GET
+@never_cache
+def healthz(request: HttpRequest) -> HttpResponse:
+    """200 where the database answers."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return JsonResponse({"status": "ok"})
