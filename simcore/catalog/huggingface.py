@@ -1,9 +1,9 @@
 """From a Hugging Face `config.json` to an architecture, for the families whose layers are all attention.
 
-Each family is one small function over a `Reader`, which remembers every key it was asked for: what is left
-over and not known to be without effect on shape is named in a warning, and a missing field is an InputError
-at `model.config.<field>`. A nested `text_config` is the language model; its vision tower is counted from
-`vision_config` as a plain ViT (4h² + 2h·width per layer) and runs for no text token.
+Each family is one small function (`families.py`) over a `Reader`, which remembers every key it was asked
+for: what is left over and not known to be without effect on shape is named in a warning, and a missing
+field is an InputError at `model.config.<field>`. A nested `text_config` is the language model; its vision
+tower is counted from `vision_config` as a plain ViT (4h² + 2h·width per layer) and runs for no text token.
 Limits: families with linear attention, state-space layers or sparse-attention indexers are refused by name;
 speculative (MTP) heads are not counted; what a quantised checkpoint leaves at 16 bit is named, not modelled.
 """
@@ -11,16 +11,14 @@ speculative (MTP) heads are not counted; what a quantised checkpoint leaves at 1
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
+from simcore.catalog.config_reader import MOST_LAYERS, Config, Reader
+from simcore.catalog.families import FAMILIES, REFUSED, Shape
 from simcore.catalog.types import LlmArchitecture, Source
 from simcore.errors import InputError, Message
 
-Config = Mapping[str, Any]
-Shape = dict[str, Any]
-_LARGEST: Final = 10**9
-_MOST_LAYERS: Final = 10_000
 # Keys that say nothing about shape: tokens, training, sampling, numerics of rotary embeddings and routing.
 _WITHOUT_EFFECT: Final = re.compile(
     r"^(_.*|.*token_id|.*token_index|.*dropout.*|.*pdrop|.*_eps|epsilon|rope_.*|rotary_dim|partial_rotary_factor"
@@ -39,96 +37,7 @@ _WITHOUT_EFFECT: Final = re.compile(
     r"|head_dim_.*|layer_norm_elementwise_affine|do_layer_norm_before|enable_bias|layerdrop|sep_token_id"
     r"|resid_.*|embd_.*|attn_type_list|moe_router_dtype|use_bidirectional_attention)$"
 )
-# Families that exist and are refused, with what the core does not model yet.
-_REFUSED: Final[Mapping[str, str]] = {
-    "qwen3_5": "linear attention layers",
-    "qwen3_5_moe": "linear attention layers",
-    "qwen3_next": "linear attention layers",
-    "nemotron_h": "Mamba layers",
-    "nemotron-nas": "layers of different widths",
-    "deepseek_v32": "a sparse-attention indexer",
-    "deepseek_v4": "compressed sparse attention",
-    "glm_moe_dsa": "a sparse-attention indexer",
-    "gemma4": "layers with different head sizes",
-}
-_ATTENTION_TYPES: Final = {"full_attention", "sliding_attention", "chunked_attention"}
 _FLOAT_DTYPES: Final = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "bf16"}
-
-
-class Reader:
-    """A config that remembers which keys were read and speaks in paths."""
-
-    def __init__(self, config: Config, path: str) -> None:
-        self.config = config
-        self.path = path
-        self.read: set[str] = set()
-        self.defaulted: dict[str, int] = {}
-
-    def has(self, key: str) -> bool:
-        return self.config.get(key) is not None
-
-    def raw(self, key: str) -> Any:
-        self.read.add(key)
-        return self.config.get(key)
-
-    def number(self, *keys: str, default: int | None = None, family_default: int | None = None) -> int:
-        """The first of `keys` that is there. A family default is what its config class fills in: it is named."""
-        for key in keys:
-            if self.raw(key) is not None:
-                return self._checked(key, self.config[key], minimum=1)
-        if family_default is not None:
-            self.defaulted[keys[0]] = family_default
-            return family_default
-        if default is not None:
-            return default
-        raise InputError.at(
-            f"{self.path}.{keys[0]}",
-            "config.missing",
-            "this config.json has no {field}, which this family needs; add it or paste the whole file",
-            field=" or ".join(keys),
-        )
-
-    def count(self, key: str) -> int:
-        """A number that may be absent or 0."""
-        value = self.raw(key)
-        return 0 if value is None else self._checked(key, value, minimum=0)
-
-    def flag(self, key: str, default: bool = False) -> bool:
-        value = self.raw(key)
-        if value is None:
-            return default
-        if not isinstance(value, bool):
-            raise InputError.at(
-                f"{self.path}.{key}",
-                "config.wrong",
-                "got {got}; true or false is needed",
-                got=repr(value)[:60],
-            )
-        return value
-
-    def items(self, key: str) -> list[Any]:
-        value = self.raw(key)
-        if value is None:
-            return []
-        if not isinstance(value, list) or len(value) > _MOST_LAYERS:
-            raise InputError.at(
-                f"{self.path}.{key}", "config.wrong", "got {got}; a list is needed", got=repr(value)[:60]
-            )
-        return value
-
-    def _checked(self, key: str, value: object, *, minimum: int) -> int:
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= _LARGEST:
-            raise InputError.at(
-                f"{self.path}.{key}",
-                "config.wrong",
-                "got {got}; a whole number from {low} to {high:,} is needed",
-                got=repr(value)[:60],
-                low=minimum,
-                high=_LARGEST,
-            )
-        return value
 
 
 def architecture_from_config(
@@ -147,7 +56,7 @@ def architecture_from_config(
     text, text_path = _text_part(config, path)
     family = _family(config, text, path)
     reader = Reader(text, text_path)
-    shape = _FAMILIES[family](reader)
+    shape = FAMILIES[family](reader)
     _check_layers(shape, text_path)
     messages: list[Message] = []
     shape["weights_dtype"] = _weights_dtype(config, text, quant_config, path, messages)
@@ -159,7 +68,7 @@ def architecture_from_config(
 
 
 def supported_families() -> list[str]:
-    return sorted(_FAMILIES)
+    return sorted(FAMILIES)
 
 
 def _text_part(config: Config, path: str) -> tuple[Config, str]:
@@ -179,8 +88,8 @@ def _family(config: Config, text: Config, path: str) -> str:
             "this config.json names neither model_type nor architectures; paste the whole file",
         )
     family = stated.removesuffix("_text")
-    if family not in _FAMILIES:
-        why = f" ({_REFUSED[family]})" if family in _REFUSED else ""
+    if family not in FAMILIES:
+        why = f" ({REFUSED[family]})" if family in REFUSED else ""
         raise InputError.at(
             f"{path}.model_type",
             "config.unsupported",
@@ -200,273 +109,17 @@ def _family_of_class(config: Config) -> str | None:
         return None
     stem = classes[0].removesuffix("ForCausalLM").removesuffix("ForConditionalGeneration")
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", stem).lower()
-    return next((family for family in _FAMILIES if family.replace("_", "") == words.replace("_", "")), words)
-
-
-def _common(r: Reader) -> Shape:
-    hidden = r.number("hidden_size", "n_embd", "d_model")
-    heads = r.number("num_attention_heads", "n_head")
-    kv_heads = r.number("num_key_value_heads", default=heads)
-    if heads % kv_heads:
-        raise InputError.at(
-            f"{r.path}.num_key_value_heads",
-            "config.wrong",
-            "{kv_heads} KV heads do not divide {heads} attention heads",
-            kv_heads=kv_heads,
-            heads=heads,
-        )
-    return {
-        "layers": r.number("num_hidden_layers", "n_layer"),
-        "hidden": hidden,
-        "heads": heads,
-        "kv_heads": kv_heads,
-        "head_dim": r.number("head_dim", default=hidden // heads),
-        "intermediate": r.number("intermediate_size", "ffn_dim", "n_inner"),
-        "vocab": r.number("vocab_size"),
-        "tied_embeddings": r.flag("tie_word_embeddings"),
-        "max_position": r.number("max_position_embeddings", "n_positions", default=4096),
-    }
-
-
-def _llama(r: Reader) -> Shape:
-    bias = r.flag("attention_bias")
-    biases = {"attention_bias": bias, "output_bias": bias, "mlp_bias": r.flag("mlp_bias")}
-    return _common(r) | biases
-
-
-def _mistral(r: Reader) -> Shape:
-    shape = _common(r)
-    window = r.count("sliding_window")
-    return shape | ({"window_layers": shape["layers"], "window_tokens": window} if window else {})
-
-
-def _phi3(r: Reader) -> Shape:
-    shape = _common(r)
-    window = r.count("sliding_window")
-    # Phi-3 prints a window as wide as its context: every layer is then a full one
-    narrow = 0 < window < shape["max_position"]
-    return shape | ({"window_layers": shape["layers"], "window_tokens": window} if narrow else {})
-
-
-def _qwen2(r: Reader) -> Shape:
-    return _common(r) | {"attention_bias": True} | _qwen_window(r)
-
-
-def _qwen_window(r: Reader) -> Shape:
-    """Qwen prints a window that `use_sliding_window` leaves off; where on, layers from max_window_layers."""
-    window = r.count("sliding_window")
-    if not r.flag("use_sliding_window") or not window:
-        return {}
-    layers = r.number("num_hidden_layers")
-    return {"window_layers": max(0, layers - r.count("max_window_layers")), "window_tokens": window}
-
-
-def _qwen2_moe(r: Reader) -> Shape:
-    shared = {"shared_intermediate": r.count("shared_expert_intermediate_size")}
-    return _qwen2(r) | _sparse_layers(r) | shared
-
-
-def _qwen3(r: Reader) -> Shape:
-    bias = r.flag("attention_bias")
-    return _common(r) | {"attention_bias": bias, "output_bias": bias, "qk_norm": True} | _qwen_window(r)
-
-
-def _qwen3_moe(r: Reader) -> Shape:
-    bias = {"attention_bias": r.flag("qkv_bias") or r.flag("attention_bias")}
-    shared = {"shared_intermediate": r.count("shared_expert_intermediate_size")}
-    return _qwen3(r) | bias | _sparse_layers(r) | shared
-
-
-def _sparse_layers(r: Reader) -> Shape:
-    """Experts on every `decoder_sparse_step`-th layer, none on `mlp_only_layers`."""
-    layers, step = r.number("num_hidden_layers"), r.number("decoder_sparse_step", default=1)
-    dense_only = set(r.items("mlp_only_layers"))
-    dense = sum(1 for layer in range(layers) if layer in dense_only or (layer + 1) % step)
-    return {
-        "experts": r.number("num_experts", "num_local_experts"),
-        "experts_per_token": r.number("num_experts_per_tok"),
-        "moe_intermediate": r.number("moe_intermediate_size"),
-        "dense_layers": dense,
-    }
-
-
-def _mixtral(r: Reader) -> Shape:
-    shape = _mistral(r)
-    return shape | {
-        "experts": r.number("num_local_experts"),
-        "experts_per_token": r.number("num_experts_per_tok"),
-        "moe_intermediate": shape["intermediate"],
-    }
-
-
-def _minimax_m2(r: Reader) -> Shape:
-    r.read |= {"use_mtp", "num_mtp_modules", "mtp_transformer_layers", "sliding_window"}
-    shared = {"shared_intermediate": r.count("shared_intermediate_size"), "qk_norm": True}
-    return _mixtral_like(r) | shared
-
-
-def _mixtral_like(r: Reader) -> Shape:
-    shape = _common(r)
-    return shape | {
-        "experts": r.number("num_local_experts"),
-        "experts_per_token": r.number("num_experts_per_tok"),
-        "moe_intermediate": shape["intermediate"],
-    }
-
-
-def _gpt_oss(r: Reader) -> Shape:
-    biases = {"attention_bias": True, "output_bias": r.flag("attention_bias", True), "mlp_bias": True}
-    return _mixtral_like(r) | biases | _windows(r, every=2)
-
-
-def _windows(r: Reader, *, every: int) -> Shape:
-    """Window layers from `layer_types`; where that is absent every `every`-th layer is full."""
-    layers, window = r.number("num_hidden_layers"), r.count("sliding_window")
-    types = r.items("layer_types")
-    unknown = sorted({str(item) for item in types} - _ATTENTION_TYPES)
-    if unknown:
-        raise InputError.at(
-            f"{r.path}.layer_types",
-            "config.unsupported",
-            "layers of type {got} are not modelled; allowed: {allowed}",
-            got=", ".join(unknown)[:80],
-            allowed=", ".join(sorted(_ATTENTION_TYPES)),
-        )
-    if types and len(types) != layers:
-        raise InputError.at(
-            f"{r.path}.layer_types",
-            "config.wrong",
-            "{got} layer types for {layers} layers",
-            got=len(types),
-            layers=layers,
-        )
-    full = types.count("full_attention") if types else layers // every
-    return {"window_layers": layers - full, "window_tokens": window} if window else {}
-
-
-def _gemma(r: Reader) -> Shape:
-    return _common(r) | {"tied_embeddings": r.flag("tie_word_embeddings", True)}
-
-
-def _gemma2(r: Reader) -> Shape:
-    return _gemma(r) | {"norms_per_layer": 4} | _windows(r, every=2)
-
-
-def _gemma3(r: Reader) -> Shape:
-    """Published Gemma 3 files leave out what equals the config class's defaults."""
-    filled = {
-        "vocab_size": 262_208,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 4,
-        "head_dim": 256,
-        "max_position_embeddings": 131_072,
-        "sliding_window": 4096,
-    }
-    for key, value in filled.items():
-        if not r.has(key):
-            r.defaulted[key] = value
-    completed = Reader({**filled, **{k: v for k, v in r.config.items() if v is not None}}, r.path)
-    every = completed.number("sliding_window_pattern", "_sliding_window_pattern", default=6)
-    shape = _gemma(completed) | {"norms_per_layer": 4, "qk_norm": True} | _windows(completed, every=every)
-    r.read |= completed.read
-    return shape
-
-
-def _deepseek_v3(r: Reader) -> Shape:
-    layers = r.number("num_hidden_layers")
-    if r.number("moe_layer_freq", default=1) != 1:
-        raise InputError.at(
-            f"{r.path}.moe_layer_freq", "config.unsupported", "only experts on every layer (1) are modelled"
-        )
-    expert = r.number("moe_intermediate_size")
-    nope = r.number("qk_nope_head_dim")
-    return _common(r) | {
-        "head_dim": nope,
-        "attention_bias": r.flag("attention_bias"),
-        "kv_lora_rank": r.number("kv_lora_rank"),
-        "q_lora_rank": r.count("q_lora_rank"),
-        "qk_rope_head_dim": r.number("qk_rope_head_dim"),
-        "qk_nope_head_dim": nope,
-        "v_head_dim": r.number("v_head_dim"),
-        "experts": r.number("n_routed_experts"),
-        "experts_per_token": r.number("num_experts_per_tok"),
-        "moe_intermediate": expert,
-        "shared_intermediate": r.count("n_shared_experts") * expert,
-        "dense_layers": min(r.count("first_k_dense_replace"), layers),
-    }
-
-
-def _opt(r: Reader) -> Shape:
-    shape = _common(r)
-    if r.number("word_embed_proj_dim", default=shape["hidden"]) != shape["hidden"]:
-        raise InputError.at(
-            f"{r.path}.word_embed_proj_dim", "config.unsupported", "projected embeddings are not modelled"
-        )
-    return shape | {
-        "tied_embeddings": r.flag("tie_word_embeddings", True),
-        "gated_mlp": False,
-        "attention_bias": True,
-        "output_bias": True,
-        "mlp_bias": True,
-        "norm_bias": True,
-        "learned_positions": shape["max_position"] + 2,
-    }
-
-
-def _llama4(r: Reader) -> Shape:
-    """Experts on every `interleave_moe_layer_step`-th layer; chunked attention where rotary is on."""
-    shape = _common(r)
-    layers, expert = shape["layers"], shape["intermediate"]
-    step = r.number("interleave_moe_layer_step", default=1)
-    moe_layers = len(r.items("moe_layers")) or layers // step
-    uses_rotary = r.items("no_rope_layers") or [int((layer + 1) % 4 != 0) for layer in range(layers)]
-    window = r.count("attention_chunk_size")
-    r.read |= {"layer_types", "no_rope_layer_interval", "attention_bias"}
-    return shape | {
-        "intermediate": r.number("intermediate_size_mlp", default=expert),
-        "experts": r.number("num_local_experts"),
-        "experts_per_token": r.number("num_experts_per_tok"),
-        "moe_intermediate": expert,
-        "shared_intermediate": expert,
-        "dense_layers": layers - moe_layers,
-        "window_layers": sum(map(bool, uses_rotary)) if window else 0,
-        "window_tokens": window,
-    }
-
-
-_FAMILIES: Final[Mapping[str, Callable[[Reader], Shape]]] = {
-    "llama": _llama,
-    "granite": _llama,
-    "mistral": _mistral,
-    "ministral": _mistral,
-    "mixtral": _mixtral,
-    "phi3": _phi3,
-    "qwen2": _qwen2,
-    "qwen2_moe": _qwen2_moe,
-    "qwen3": _qwen3,
-    "qwen3_vl": _qwen3,
-    "qwen3_moe": _qwen3_moe,
-    "qwen3_vl_moe": _qwen3_moe,
-    "gpt_oss": _gpt_oss,
-    "deepseek_v3": _deepseek_v3,
-    "kimi_k2": _deepseek_v3,
-    "gemma": _gemma,
-    "gemma2": _gemma2,
-    "gemma3": _gemma3,
-    "llama4": _llama4,
-    "minimax_m2": _minimax_m2,
-    "opt": _opt,
-}
+    return next((family for family in FAMILIES if family.replace("_", "") == words.replace("_", "")), words)
 
 
 def _check_layers(shape: Shape, path: str) -> None:
-    if shape["layers"] > _MOST_LAYERS:
+    if shape["layers"] > MOST_LAYERS:
         raise InputError.at(
             f"{path}.num_hidden_layers",
             "config.wrong",
             "got {got:,} layers; at most {allowed:,} are allowed",
             got=shape["layers"],
-            allowed=_MOST_LAYERS,
+            allowed=MOST_LAYERS,
         )
     if shape.get("experts_per_token", 0) > shape.get("experts", 0):
         raise InputError.at(
