@@ -46,7 +46,7 @@ _WIDEN_AFTER = 512
 def gap_bin(gap_s: float) -> int:
     """Bin of a gap: the exponent and the first bits of the mantissa of the float itself."""
     place = (np.float64(gap_s).view(np.int64) >> _SHIFT) - _OFFSET
-    bounded: int = 0 if place < 0 else GAP_BINS - 1 if place >= GAP_BINS else place
+    bounded: int = min(max(int(place), 0), GAP_BINS - 1)
     return bounded
 
 

@@ -1,0 +1,251 @@
+"""The metric ids of serving, read from records and totals: latencies, rates, SLO, KV, utilisation, regime.
+
+Percentiles of TTFT, TPOT, end-to-end and queue time are exact over finished requests; those of ITL come from
+the engine's histogram (bins under 0.8 %), whose mean is exact. An id that does not apply is absent: no TPOT
+where every answer is one token, no offered load in a closed loop. The regime compares offered load with
+capacity: within 10 % of 1, an error of 10 % in capacity flips the answer, and a warning says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simcore.compute.step_table import StepTimeTable
+from simcore.errors import Message
+from simcore.serving.attribution import flop_per_chip, moved_bytes_per_chip, seconds_by_resource
+from simcore.serving.records import Floats, Records, Totals
+from simcore.serving.state import FINISHED, REJECTED
+
+Flags = NDArray[np.bool_]
+Regime = Literal["stable", "near_saturation", "overloaded"]
+PERCENTILES: Final = (50, 90, 95, 99)
+NEAR_FRACTION: Final = 0.1
+CDF_POINTS: Final = 201
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingMetrics:
+    """`metrics` by id; `cdfs` by name as columns; replica-seconds by resource; what to tell the user."""
+
+    metrics: dict[str, float | int | str]
+    cdfs: dict[str, dict[str, Floats]]
+    seconds: dict[str, float]
+    warnings: tuple[Message, ...]
+
+
+def serving_metrics(
+    records: Records,
+    totals: Totals,
+    table: StepTimeTable,
+    *,
+    slo_ttft_s: float,
+    slo_tpot_s: float,
+    capacity_request_per_s: float,
+    closed_loop: bool,
+    chip_count: int,
+    chips_per_replica: int,
+    peak_flop_per_s: float,
+    hbm_bytes_per_s: float,
+) -> ServingMetrics:
+    """Everything that a run says. `capacity_request_per_s` is of all replicas together; peaks are per chip."""
+    done = records.status == FINISHED
+    every = bool(done.all())
+    ttft_s, e2e_s, queue_s = (
+        values if every else values[done] for values in (records.ttft_s, records.e2e_s, records.queue_s)
+    )
+    tpot_s, answered = _tpot_s(records, done)
+    metrics: dict[str, float | int | str] = {}
+    cdfs: dict[str, dict[str, Floats]] = {}
+    for name, values in (("ttft_s", ttft_s), ("tpot_s", tpot_s), ("e2e_s", e2e_s), ("queue_s", queue_s)):
+        ordered = np.sort(values)
+        metrics |= _statistics(f"serving.{name}", ordered)
+        if name != "queue_s" and len(ordered):
+            cdfs[f"{name.removesuffix('_s')}_cdf"] = {name: _at(ordered, _FRACTIONS), "fraction": _FRACTIONS}
+    metrics |= _itl(totals)
+    metrics |= _rates(records, totals, done, chip_count)
+    metrics |= _slo(records, totals, ttft_s, tpot_s, answered, slo_ttft_s, slo_tpot_s)
+    metrics |= _pool(totals)
+    metrics |= _utilisation(totals, table, chip_count, chips_per_replica, peak_flop_per_s, hbm_bytes_per_s)
+    load, warnings = _load(records, metrics, capacity_request_per_s, closed_loop)
+    return ServingMetrics(
+        metrics=metrics | load, cdfs=cdfs, seconds=seconds_by_resource(totals, table), warnings=warnings
+    )
+
+
+_FRACTIONS: Final[Floats] = np.linspace(0.0, 1.0, CDF_POINTS)
+
+
+def _tpot_s(records: Records, done: Flags) -> tuple[Floats, Flags]:
+    """Time per output token after the first, of finished requests with more than one; and which those are."""
+    answered = done & (records.output_tokens > 1)
+    spread = records.finish_s - records.first_token_s
+    if answered.all():
+        return spread / (records.output_tokens - 1), answered
+    return spread[answered] / (records.output_tokens[answered] - 1), answered
+
+
+def _at(ordered: Floats, fractions: Floats | float) -> Floats:
+    """Quantiles of sorted values, linear between order statistics."""
+    place = np.asarray(fractions) * (len(ordered) - 1)
+    low = np.floor(place).astype(np.int64)
+    high = np.minimum(low + 1, len(ordered) - 1)
+    quantiles: Floats = ordered[low] + (place - low) * (ordered[high] - ordered[low])
+    return quantiles
+
+
+def _statistics(name: str, ordered: Floats) -> dict[str, float]:
+    if len(ordered) == 0:
+        return {}
+    values = _at(ordered, np.array(PERCENTILES) / 100)
+    found = {f"{name}.mean": float(ordered.mean())}
+    return found | {f"{name}.p{p}": float(value) for p, value in zip(PERCENTILES, values, strict=True)}
+
+
+def _itl(totals: Totals) -> dict[str, float]:
+    """Mean exactly; percentiles by linear interpolation inside a bin."""
+    if totals.gap_count == 0:
+        return {}
+    reached = np.append(0, np.cumsum(totals.gap_histogram)) / totals.gap_count
+    used = np.flatnonzero(totals.gap_histogram)
+    inside = slice(used[0], used[-1] + 2)
+    values = np.interp(np.array(PERCENTILES) / 100, reached[inside], totals.gap_edges_s[inside])
+    found = {"serving.itl_s.mean": totals.gap_sum_s / totals.gap_count}
+    return found | {f"serving.itl_s.p{p}": float(v) for p, v in zip(PERCENTILES, values, strict=True)}
+
+
+def _rates(records: Records, totals: Totals, done: Flags, chip_count: int) -> dict[str, float | int]:
+    found: dict[str, float | int] = {
+        "serving.completed_count": totals.completed_count,
+        "serving.rejected_count": totals.rejected_count,
+        "serving.replica_count": totals.replica_count,
+        "serving.makespan_s": totals.makespan_s,
+    }
+    if totals.makespan_s > 0:
+        output_per_s = float(records.output_tokens[done].sum()) / totals.makespan_s
+        found |= {
+            "serving.request_per_s": totals.completed_count / totals.makespan_s,
+            "serving.input_token_per_s": float(records.input_tokens[done].sum()) / totals.makespan_s,
+            "serving.output_token_per_s": output_per_s,
+            "serving.output_token_per_s_per_chip": output_per_s / chip_count,
+        }
+    return found
+
+
+def _slo(
+    records: Records,
+    totals: Totals,
+    ttft_s: Floats,
+    tpot_s: Floats,
+    answered: Flags,
+    slo_ttft_s: float,
+    slo_tpot_s: float,
+) -> dict[str, float]:
+    """A rejected request has missed its SLO; an answer of one token has no TPOT to miss."""
+    late = int(np.count_nonzero(ttft_s > slo_ttft_s))
+    slow = tpot_s > slo_tpot_s
+    late_too = records.ttft_s[answered] > slo_ttft_s
+    missed = late + int(np.count_nonzero(slow & ~late_too))
+    met = totals.completed_count - missed
+    offered = totals.completed_count + totals.rejected_count
+    found = {"serving.slo_attainment_fraction": met / offered} if offered else {}
+    if totals.makespan_s > 0:
+        found["serving.slo_goodput_request_per_s"] = met / totals.makespan_s
+    return found
+
+
+def _pool(totals: Totals) -> dict[str, float | int]:
+    found: dict[str, float | int] = {
+        "serving.preemption_count": totals.preemption_count,
+        "serving.kv_usage_fraction.mean": totals.kv_usage_mean_fraction,
+        "serving.kv_usage_fraction.max": totals.kv_usage_max_fraction,
+    }
+    if totals.iteration_count:
+        found["serving.mean_batch_size"] = totals.sequence_sum / totals.iteration_count
+    if totals.kv_useful_fraction > 0:
+        found["memory.kv_useful_fraction"] = totals.kv_useful_fraction
+        found["memory.kv_internal_waste_fraction"] = 1 - totals.kv_useful_fraction
+    return found
+
+
+def _utilisation(
+    totals: Totals,
+    table: StepTimeTable,
+    chip_count: int,
+    chips_per_replica: int,
+    peak_flop_per_s: float,
+    hbm_bytes_per_s: float,
+) -> dict[str, float]:
+    """Model FLOP and HBM bytes against the peaks of all owned chips over the whole makespan."""
+    owned_s = totals.makespan_s * chip_count
+    if owned_s <= 0:
+        return {}
+    return {
+        "serving.mfu_fraction": flop_per_chip(totals, table)
+        * chips_per_replica
+        / (peak_flop_per_s * owned_s),
+        "serving.mbu_fraction": (
+            moved_bytes_per_chip(totals, table) * chips_per_replica / (hbm_bytes_per_s * owned_s)
+        ),
+    }
+
+
+def regime_of(load_ratio: float) -> Regime:
+    """Where an offered load stands; near 1, an error of 10 % in capacity would flip the answer.
+
+    >>> regime_of(0.7), regime_of(0.95), regime_of(1.2)
+    ('stable', 'near_saturation', 'overloaded')
+    """
+    if load_ratio <= 1 - NEAR_FRACTION:
+        return "stable"
+    return "near_saturation" if load_ratio < 1 + NEAR_FRACTION else "overloaded"
+
+
+def _load(
+    records: Records,
+    metrics: Mapping[str, float | int | str],
+    capacity_request_per_s: float,
+    closed_loop: bool,
+) -> tuple[dict[str, float | str], tuple[Message, ...]]:
+    """Offered load against capacity. A closed loop offers what it is served, so it cannot be overloaded."""
+    found: dict[str, float | str] = {"serving.capacity_request_per_s": capacity_request_per_s}
+    if closed_loop:
+        share = float(metrics.get("serving.request_per_s", 0.0)) / capacity_request_per_s
+        found["serving.regime"] = "stable" if share <= 1 - NEAR_FRACTION else "near_saturation"
+        return found, ()
+    accepted = records.arrival_s[records.status != REJECTED]
+    span_s = float(accepted[-1] - accepted[0]) if len(accepted) else 0.0
+    if span_s <= 0:
+        found["serving.regime"] = "overloaded" if len(accepted) > 1 else "stable"
+        return found, ()
+    ratio = (len(accepted) - 1) / span_s / capacity_request_per_s
+    regime = regime_of(ratio)
+    found |= {"serving.offered_load_ratio": ratio, "serving.regime": regime}
+    return found, _load_warnings(ratio, regime)
+
+
+def _load_warnings(ratio: float, regime: Regime) -> tuple[Message, ...]:
+    if regime == "stable":
+        return ()
+    templates = {
+        "near_saturation": (
+            "offered load is {ratio:.2f} of capacity; an error of 10 % in capacity flips the answer between "
+            "stable and overloaded, so read latencies as a range"
+        ),
+        "overloaded": (
+            "offered load is {ratio:.2f} of capacity: the queue grows as long as requests arrive, and "
+            "latencies depend on how many there are; add replicas or lower the rate"
+        ),
+    }
+    return (
+        Message(
+            code=f"serving.{regime}",
+            template=templates[regime],
+            params={"ratio": ratio},
+            path="workload.arrivals",
+        ),
+    )
