@@ -3,8 +3,8 @@ checkpointing; a spec of what a scenario may say about them."""
 
 from __future__ import annotations
 
-from simcore.reliability.availability import SliceSystem, slice_goodput
-from simcore.reliability.failures import FAILURE_RATES, FailureRate, mtbf_term
+from simcore.reliability.availability import SliceGoodput, SliceSystem, slice_goodput
+from simcore.reliability.failures import FAILURE_RATES, FailureRate, mtbf_term, small_job_warning
 from simcore.reliability.goodput import (
     checkpoint_interval_term,
     daly_interval_s,
@@ -21,6 +21,7 @@ __all__ = [
     "FAILURE_RATES",
     "FailureRate",
     "ReliabilitySpec",
+    "SliceGoodput",
     "SliceSystem",
     "checkpoint_interval_term",
     "daly_interval_s",
@@ -30,6 +31,7 @@ __all__ = [
     "slice_goodput",
     "slice_goodput_series",
     "slice_goodput_terms",
+    "small_job_warning",
     "waste_fraction",
     "young_interval_s",
 ]

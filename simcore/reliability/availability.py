@@ -70,8 +70,8 @@ def binomial(count: int, probability: float) -> NDArray[np.float64]:
     factorials = np.array([math.lgamma(k + 1) for k in range(count + 1)])
     logs = factorials[count] - factorials - factorials[::-1]
     logs += successes * math.log(probability) + (count - successes) * math.log1p(-probability)
-    chances: NDArray[np.float64] = np.exp(logs)
-    return chances
+    np.exp(logs, out=logs)
+    return np.asarray(logs, dtype=np.float64)
 
 
 def slice_goodput(system: SliceSystem, slice_chips: int, *, quantile: float = 0.97) -> SliceGoodput:
