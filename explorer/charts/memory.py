@@ -32,6 +32,14 @@ class Fall:
     width: float
     note: str = ""
 
+    @property
+    def end(self) -> float:
+        return self.left + self.width
+
+    @property
+    def css(self) -> str:
+        return "accent" if self.kind == "free" else "hbm"
+
 
 def waterfall(result: Result | None) -> Chart | None:
     """From the datasheet's bytes down to the KV cache, one deduction after the other."""

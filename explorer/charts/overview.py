@@ -51,7 +51,10 @@ class Bar:
     left: float
     width: float
     hatched: bool
-    better: bool = True
+
+    @property
+    def end(self) -> float:
+        return self.left + self.width
 
 
 def where_time_goes(result: Result | None, baseline: Result | None = None) -> Chart | None:

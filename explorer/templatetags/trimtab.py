@@ -7,7 +7,9 @@ core is translated and then filled with its params.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from datetime import datetime
 from typing import Any, Final
 
 from django import template
@@ -19,14 +21,28 @@ from django.utils.translation import gettext as _
 
 from explorer.charts import style
 from explorer.charts.messages import translated
-from explorer.charts.style import Chart, Delta, Number
+from explorer.charts.style import Chart, Delta, Number, Panel
+from simcore.catalog import PriceBook
 from simcore.errors import Message
+from simcore.glossary import ENTRIES
 from simcore.units import dimension_of, printed
 
 register = template.Library()
 
 _UP: Final = "M5 0 10 9H0Z"
 _DOWN: Final = "M0 0H10L5 9Z"
+_SOURCE_DOTS: Final = {
+    "vendor": "ds", "paper": "cal", "measured": "cal", "estimate": "def", "assumption": "def", "user": "you",
+}  # fmt: skip
+_SHELF_COLUMNS: Final = {
+    "chips": ("bf16_flop_per_s", "hbm_bytes", "hbm_bytes_per_s", "scaleup_bytes_per_s", "tdp_w"),
+    "servers": ("chips_per_server", "scaleup_domain_chip_count", "nic_count", "nic_bytes_per_s", "host_power_w"),
+    "switches": ("radix", "port_bytes_per_s", "power_w"),
+    "optics": ("medium", "port_bytes_per_s", "power_w", "reach_m"),
+    "optical_switches": ("port_count", "usable_port_count", "power_w", "reconfiguration_s"),
+    "models": ("layers", "hidden", "heads", "kv_heads", "experts", "vocab", "max_position"),
+    "price_books": ("dated",),
+}
 _LEAF_DOTS: Final = {
     "input": "you",
     "catalog": "ds",
@@ -131,7 +147,7 @@ def why_url(context: Mapping[str, Any], metric: str) -> str:
     if not metric or run is None:
         return ""
     try:
-        return reverse("run_why", args=[run.pk, metric])
+        return reverse("why", args=[run.pk, metric])
     except NoReverseMatch:
         return ""
 
@@ -144,6 +160,190 @@ def here(context: Mapping[str, Any], *names: str) -> SafeString:
     if match is not None and match.url_name in names:
         return mark_safe(' aria-current="page"')
     return mark_safe("")
+
+
+@register.filter
+def tab_label(tab: str) -> str:
+    """A tab's name."""
+    names = {
+        "overview": _("Overview"),
+        "fabric": _("Fabric"),
+        "memory": _("Memory and KV"),
+        "serving": _("Serving"),
+        "reliability": _("Reliability"),
+    }
+    return names.get(tab, tab)
+
+
+@register.filter
+def kind_label(kind: str) -> str:
+    """A shelf of the catalog."""
+    names = {
+        "chips": _("Chips"),
+        "servers": _("Servers"),
+        "switches": _("Switches"),
+        "optics": _("Optics"),
+        "optical_switches": _("Optical switches"),
+        "models": _("Models"),
+        "price_books": _("Price books"),
+    }
+    return names.get(kind, kind)
+
+
+@register.filter
+def node_name(node: Mapping[str, Any]) -> str:
+    """A Why node's name in words: the glossary's label, or its own name."""
+    name = str(node.get("name") or "")
+    if not name:
+        return str(node.get("formula") or node.get("text") or "")
+    words = style.label(name)
+    return words.replace("_", " ") if words == name else words
+
+
+@register.filter
+def is_open(level: int) -> bool:
+    """The first levels of a derivation are open, deeper ones fold."""
+    return level < 3
+
+
+@register.filter
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+@register.filter
+def is_hatched(resource: str) -> bool:
+    """Whether a resource's mark carries a hatch beside its colour."""
+    return resource in style.HATCHED
+
+
+@register.filter
+def formula_words(formula: str) -> str:
+    """A formula with its names as words."""
+    return formula.replace("_", " ")
+
+
+@register.filter
+def seconds_until(start: datetime, end: datetime) -> str:
+    """The time between two instants, printed."""
+    return str(style.number((end - start).total_seconds(), "elapsed_s"))
+
+
+@register.filter
+def status_label(value: str) -> str:
+    """A run's state or a scenario's visibility in words."""
+    names = {
+        "queued": _("waiting"),
+        "running": _("simulating"),
+        "lost": _("started again"),
+        "finished": _("finished"),
+        "failed": _("no result"),
+        "cancelled": _("stopped"),
+        "private": _("only you"),
+        "link": _("who has the address"),
+        "public": _("everyone, in the library"),
+    }
+    return names.get(value, value)
+
+
+@register.filter
+def thousands(value: int) -> str:
+    return f"{value:,}"
+
+
+@register.filter
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+@register.simple_tag
+def glossary_terms() -> list[dict[str, str]]:
+    """Every entry of the glossary in the reader's language, by label."""
+    listed = [
+        {"key": one.key, "label": style.term(one.label), "help": style.term(one.help), "symbol": one.symbol}
+        for one in ENTRIES.values()
+    ]
+    return sorted(listed, key=lambda one: one["label"].lower())
+
+
+@register.simple_tag
+def unseen_charts(panel: Panel, panels: Sequence[Panel]) -> Panel:
+    """The panel without the charts, notes and guard that an earlier panel of the page has shown."""
+    earlier = panels[: panels.index(panel)]
+    seen = {chart.slug for one in earlier for chart in one.charts}
+    notes = {note.text for one in earlier for note in one.notes}
+    return replace(
+        panel,
+        charts=tuple(chart for chart in panel.charts if chart.slug not in seen),
+        notes=tuple(note for note in panel.notes if note.text not in notes),
+        guard=None if any(one.guard for one in earlier) else panel.guard,
+    )
+
+
+@register.simple_tag
+def catalog_table(kind: str, entries: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """The shelf as a table: the figures that most entries have, each with the dot of its source."""
+    columns = _SHELF_COLUMNS.get(kind, ())
+    rows = [
+        {"slug": slug, "name": entity.name, "cells": [_figure_cell(entity, name) for name in columns]}
+        for slug, entity in entries
+    ]
+    return {"columns": columns, "rows": rows}
+
+
+@register.simple_tag
+def entry_rows(entity: Any) -> list[dict[str, Any]]:
+    """Every figure of a catalog entry, or every price of a book, with its source."""
+    if isinstance(entity, PriceBook):
+        return [_price_row(item, price) for item, price in entity.prices.items()]
+    hidden = {"slug", "name", "figures", "sources", "default_topology", "also_known_as"}
+    names = [field.name for field in fields(entity) if field.name not in hidden]
+    return [row for name in names if (row := _figure_row(entity, name)) is not None]
+
+
+def _figure_cell(entity: Any, name: str) -> dict[str, str]:
+    found = getattr(entity, "figures", {}).get(name)
+    return {
+        "shown": _printed_figure(getattr(entity, name, None), name),
+        "dot": _SOURCE_DOTS.get(found.source.kind, "def") if found else "",
+        "title": found.source.title if found else "",
+    }
+
+
+def _printed_figure(value: object, name: str) -> str:
+    if value is None or value == "":
+        return "–"
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    if isinstance(value, int | float):
+        return str(style.number(float(value), name, digits=4))
+    return str(value)
+
+
+def _figure_row(entity: Any, name: str) -> dict[str, Any] | None:
+    value = getattr(entity, name)
+    if value is None or value in ("", 0, False):
+        return None
+    found = entity.figures.get(name)
+    words = style.label(name)
+    return {
+        "label": words.replace("_", " ") if words == name else words,
+        "shown": _printed_figure(value, name),
+        "source": found.source if found else None,
+        "dot": _SOURCE_DOTS.get(found.source.kind, "def") if found else "",
+        "note": found.note if found else "",
+    }
+
+
+def _price_row(item: str, price: Any) -> dict[str, Any]:
+    span = [str(style.number(value, "x_usd")) for value in (price.low_usd, price.mid_usd, price.high_usd)]
+    return {
+        "label": item,
+        "shown": " – ".join(dict.fromkeys(span)),
+        "source": price.source,
+        "dot": _SOURCE_DOTS.get(price.source.kind, "def"),
+        "note": price.note,
+    }
 
 
 @register.simple_tag

@@ -1,0 +1,4 @@
+// Pages that only show charts.
+import { adopt } from "./plots.js";
+
+adopt(document);

@@ -1,0 +1,306 @@
+// The workbench: edits go out one field at a time, results come back over the socket, numbers explain themselves.
+//
+// Closed forms, fabric and findings are drawn by the server: on each such event the panel is fetched again. The series of
+// a running simulation are drawn here, column by column, at most once per frame. What was there before stays, greyed,
+// until there is something newer; nothing is blanked and nothing is drawn ahead of the data.
+import { adopt, figureOf, keep, redraw } from "./plots.js";
+import { reveal, say, typing } from "./page.js";
+import { RunSocket } from "./socket.js";
+
+const root = document.getElementById("workbench");
+const find = (selector, scope = document) => scope.querySelector(selector);
+const marker = () => find("#run");
+const REFRESH_MS = 150;
+const UNDRAWN = new Set(["run.stage", "run.finding", "run.warning", "run.figure"]);
+
+let socket = null;
+let buffered = []; // series events of this run, kept to be drawn again over a panel that is older than they are
+let drawnSeq = 0;
+let whyMetric = null;
+let whyOpener = null;
+
+// --- the run ----------------------------------------------------------------------------------------------------------
+
+function follow() {
+  const { run, after, status } = marker().dataset;
+  if (socket && socket.run === run && !socket.closed) return;
+  socket?.close();
+  socket = null;
+  buffered = [];
+  drawnSeq = Number(after || 0);
+  if (run && !["finished", "failed", "cancelled"].includes(status)) socket = new RunSocket(run, drawnSeq, onEvent, onState);
+}
+
+function onState(state) {
+  const line = find("#status .stream");
+  if (state === "lost" && line && !find("[data-offline]", line)) {
+    line.insertAdjacentHTML("beforeend", '<span data-offline class="worse">…</span>');
+  }
+  if (state === "open") find("#status [data-offline]")?.remove();
+  if (state === "over") refresh(true);
+}
+
+function onEvent(event) {
+  const { kind, payload } = event;
+  if (kind === "run.series") onSeries(event);
+  else if (kind === "run.reset") { buffered = []; refresh(true); }
+  else if (UNDRAWN.has(kind)) refresh(false);
+  else refresh(true);
+  if (payload.progress_fraction !== undefined) progress(payload);
+}
+
+function progress(payload) {
+  const text = find("#status [data-progress]"), rail = find("#status [data-rail]");
+  const percent = `${(payload.progress_fraction * 100).toFixed(0)} %`;
+  if (text) text.textContent = payload.request_count
+    ? `${percent} (${Number(payload.completed_count).toLocaleString("en")} / ${Number(payload.request_count).toLocaleString("en")})` : percent;
+  if (rail) rail.style.width = `${payload.progress_fraction * 100}%`;
+  if (!text) refresh(false);
+}
+
+function onSeries(event) {
+  buffered.push(event);
+  if (event.seq > drawnSeq) append(event);
+}
+
+function append({ payload }) {
+  for (const plot of document.querySelectorAll(".plot[data-figure]")) {
+    const figure = figureOf(plot.id);
+    if (!figure || figure.layout.meta?.series !== payload.name) continue;
+    for (const trace of figure.data) {
+      const added = payload.columns[trace.meta?.column];
+      if (!added) continue;
+      for (const time of payload.columns.time_s) trace.x.push(time);
+      for (const value of added) trace.y.push(value);
+    }
+    document.documentElement.dataset.firstData ??= Math.round(performance.now());
+    redraw(plot.id);
+  }
+}
+
+// --- the panel --------------------------------------------------------------------------------------------------------
+
+let timer = 0, fetching = false, again = false, lastFetch = 0;
+
+function refresh(now) {
+  clearTimeout(timer);
+  const due = now ? 0 : Math.max(0, REFRESH_MS - (performance.now() - lastFetch));
+  timer = setTimeout(fetchPanel, due);
+}
+
+async function fetchPanel() {
+  if (fetching) { again = true; return; }
+  const { run, panel } = marker().dataset;
+  if (!run || !panel) return;
+  fetching = true;
+  lastFetch = performance.now();
+  try {
+    const answer = await fetch(panel, { headers: { "HX-Request": "true" } });
+    if (answer.ok && marker().dataset.run === run) replacePanel(await answer.text());
+  } catch { refresh(false); } finally {
+    fetching = false;
+    if (again) { again = false; refresh(false); }
+  }
+}
+
+function replacePanel(html) {
+  const fresh = new DOMParser().parseFromString(html, "text/html");
+  const old = find("#panel"), kept = keep(old), panel = find("#panel", fresh), strip = find("#strip", fresh);
+  const news = find("#run", fresh);
+  if (news) {
+    drawnSeq = Number(news.dataset.after);
+    marker().dataset.status = news.dataset.status;
+    buffered = buffered.filter((event) => event.seq > drawnSeq);
+  }
+  const status = find("#status", fresh);
+  if (status) find("#status").replaceWith(status);
+  const ended = ["failed", "cancelled"].includes(news?.dataset.status);
+  if (panel && (!panel.dataset.empty || ended || old.dataset.empty)) {
+    const open = openDetails(old);
+    old.replaceWith(panel);
+    find("#strip").classList.remove("stale");
+    restoreDetails(open);
+    adopt(panel, kept);
+    buffered.forEach(append);
+    reveal(panel);
+  }
+  if (strip && find(".q", strip)) find("#strip").replaceWith(strip);
+  reloadWhy();
+}
+
+const openDetails = (scope) => [...scope.querySelectorAll("figure details")].filter((one) => one.open).map((one) => one.closest("figure").id);
+const restoreDetails = (ids) => ids.forEach((id) => { const details = find(`#${CSS.escape(id)} details`); if (details) details.open = true; });
+
+// --- edits ------------------------------------------------------------------------------------------------------------
+
+let waiting = Promise.resolve();
+
+function post(action, values) {
+  find("#panel")?.classList.add("stale");
+  find("#strip")?.classList.add("stale");
+  const csrf = find("[name=csrfmiddlewaretoken]").value;
+  document.documentElement.dataset.edited = Math.round(performance.now());
+  delete document.documentElement.dataset.firstData;
+  waiting = waiting.then(() => htmx.ajax("POST", action, {
+    target: "#workbench", swap: "innerHTML", source: root, values: { ...values, tab: marker().dataset.tab, csrfmiddlewaretoken: csrf },
+  })).catch(() => say("…"));
+  return waiting;
+}
+
+let before = null;
+
+function remember() {
+  const active = document.activeElement;
+  before = {
+    panel: find("#panel"), strip: find("#strip"), why: find("#why"), whyState: find("#bench").dataset.why,
+    kept: keep(find("#panel")), scroll: scrollY,
+    sections: Object.fromEntries([...document.querySelectorAll("#outline details")].map((one) => [one.id, one.open])),
+    field: active?.name && active.closest("#outline") ? { id: active.id, value: active.value, dirty: active.value !== active.defaultValue } : null,
+    figures: openDetails(find("#panel")),
+  };
+}
+
+function restore() {
+  const panel = find("#panel"), failed = ["failed", "cancelled"].includes(marker().dataset.status);
+  if (panel.dataset.empty && !failed && !before.panel.dataset.empty && before.panel.dataset.tab === panel.dataset.tab) {
+    panel.replaceWith(before.panel);
+    find("#strip").replaceWith(before.strip);
+    before.panel.classList.add("stale");
+    before.strip.classList.add("stale");
+    emptySeries();
+  } else {
+    adopt(panel, before.kept);
+    restoreDetails(before.figures);
+  }
+  find("#why").replaceWith(before.why);
+  find("#bench").dataset.why = before.whyState;
+  for (const [id, open] of Object.entries(before.sections)) {
+    const section = document.getElementById(id);
+    if (section && !find("[aria-invalid]", section)) section.open = open;
+  }
+  if (before.field) {
+    const field = document.getElementById(before.field.id);
+    if (field) {
+      if (before.field.dirty && field.tagName === "INPUT") field.value = before.field.value;
+      field.focus({ preventScroll: true });
+    }
+  }
+  scrollTo({ top: before.scroll, behavior: "instant" });
+  reveal(root);
+  find("[aria-invalid]", find("#outline"))?.scrollIntoView({ block: "nearest" });
+}
+
+// A new run streams from its own beginning: its line starts empty while the other charts stay, greyed.
+function emptySeries() {
+  for (const plot of document.querySelectorAll(".plot[data-figure]")) {
+    const figure = figureOf(plot.id);
+    if (!figure?.layout.meta?.series) continue;
+    for (const trace of figure.data) { trace.x = []; trace.y = []; }
+    redraw(plot.id);
+  }
+}
+
+document.addEventListener("htmx:beforeSwap", (event) => { if (event.detail.target === root) remember(); });
+document.addEventListener("htmx:afterSwap", (event) => {
+  if (event.detail.target !== root) return;
+  restore();
+  follow();
+  reloadWhy();
+});
+document.addEventListener("htmx:responseError", (event) => {
+  document.querySelectorAll(".stale").forEach((one) => one.classList.remove("stale"));
+  say(`${event.detail.xhr.status} ${event.detail.xhr.statusText}`);
+});
+
+root.addEventListener("change", (event) => {
+  const field = event.target;
+  if (field.form?.id !== "outline" || !field.name) return;
+  event.stopPropagation();
+  post(field.form.action, { [field.name]: field.value });
+});
+
+root.addEventListener("submit", (event) => {
+  const form = event.target, button = event.submitter;
+  const inPlace = form.id === "outline" || ["edit", "undo", "redo", "pin", "cancel"].includes(form.dataset.act);
+  if (!inPlace) return;
+  event.preventDefault();
+  const values = button?.name ? { [button.name]: button.value } : {};
+  if (form.id === "outline" && !button?.name) return; // Enter in a field: the change event has sent it
+  post(form.action, values);
+});
+
+// Arrows step a number that is being edited: the last digit that is written, ten of them with Shift.
+root.addEventListener("keydown", (event) => {
+  const field = event.target;
+  if (!field.matches?.("#outline input") || !["ArrowUp", "ArrowDown"].includes(event.key)) return;
+  const text = field.value || field.placeholder.replaceAll(",", ""), match = /^([x×]?)(-?\d+)(\.\d+)?(.*)$/.exec(text.trim());
+  if (!match) return;
+  event.preventDefault();
+  const digits = (match[3] ?? "").length ? match[3].length - 1 : 0;
+  const step = 10 ** -digits * (event.shiftKey ? 10 : 1) * (event.key === "ArrowUp" ? 1 : -1);
+  field.value = match[1] + (Number(match[2] + (match[3] ?? "")) + step).toFixed(digits) + match[4];
+  clearTimeout(field.stepTimer);
+  field.stepTimer = setTimeout(() => field.dispatchEvent(new Event("change", { bubbles: true })), 350);
+});
+
+// --- Why --------------------------------------------------------------------------------------------------------------
+
+async function openWhy(metric, opener) {
+  const { run } = marker().dataset;
+  if (!run) return;
+  whyMetric = metric;
+  find("#bench").dataset.why = "open";
+  document.querySelectorAll(".q[aria-expanded]").forEach((one) => one.removeAttribute("aria-expanded"));
+  opener?.setAttribute("aria-expanded", "true");
+  const answer = await fetch(`/runs/${run}/why/${metric}/`, { headers: { "HX-Request": "true" } });
+  if (!answer.ok || whyMetric !== metric) return;
+  find("#why").innerHTML = await answer.text();
+  if (opener && innerWidth <= 1180) find("#why").scrollIntoView({ block: "start" });
+  resizePlots();
+}
+
+function reloadWhy() {
+  const open = find("#bench").dataset.why === "open";
+  if (!open || marker().dataset.status !== "finished") return;
+  const first = find('[data-why="compute.decode_step_s"]') ?? find("#strip [data-why]");
+  const metric = whyMetric && find(`[data-why="${whyMetric}"]`) ? whyMetric : innerWidth > 1180 ? first?.dataset.why : null;
+  if (metric) openWhy(metric, null);
+}
+
+function toggleWhy() {
+  const bench = find("#bench");
+  bench.dataset.why = bench.dataset.why === "open" ? "closed" : "open";
+  if (bench.dataset.why === "open") { reloadWhy(); find("#why").focus({ preventScroll: innerWidth > 1180 }); } else whyOpener?.focus();
+  resizePlots();
+}
+
+const resizePlots = () => document.querySelectorAll(".plot[data-drawn]").forEach((plot) => redraw(plot.id));
+
+root.addEventListener("click", (event) => {
+  const number = event.target.closest("a[data-why]");
+  if (!number || event.metaKey || event.ctrlKey || event.shiftKey) return;
+  event.preventDefault();
+  whyOpener = number;
+  openWhy(number.dataset.why, number);
+});
+
+// --- keys -------------------------------------------------------------------------------------------------------------
+
+const press = (act) => find(`[data-act="${act}"] button:not([disabled]), a[data-act="${act}"]`)?.click();
+const KEYS = { b: () => press("pin"), f: () => press("fork"), d: () => press("diff"), s: () => press("share"), w: toggleWhy };
+
+document.addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z" && !event.target.closest("input, textarea")) {
+    event.preventDefault();
+    press(event.shiftKey ? "redo" : "undo");
+    return;
+  }
+  if (typing(event)) return;
+  if (event.key === "/") { event.preventDefault(); find("#outline :is(input, select):not([type=hidden])")?.focus(); return; }
+  KEYS[event.key]?.();
+});
+
+adopt(document);
+reveal(document);
+follow();
+reloadWhy();
