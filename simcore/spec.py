@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
-from pydantic_core import ErrorDetails
-from pydantic import ValidationInfo
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from simcore.errors import InputError, Message
 from simcore.units import UNITS, dimension_of, quantity
@@ -24,18 +23,30 @@ class Spec(BaseModel):
         extra="forbid", frozen=True, allow_inf_nan=False, str_max_length=2_000_000, protected_namespaces=()
     )
 
-    @field_validator("*", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _convert_quantity(cls, value: Any, info: ValidationInfo) -> Any:
-        name = info.field_name or ""
-        dimension = dimension_of(name)
-        if dimension not in UNITS or not isinstance(value, str) or value in _words(cls, name):
-            return value
-        try:
-            number = quantity(value, dimension)
-        except InputError as error:
-            raise ValueError(error.message.text) from None
-        return int(number) if number.is_integer() and _wants_integer(cls, name) else number
+    def _convert_quantities(cls, data: Any) -> Any:
+        """Texts with a unit become SI numbers; one that cannot is an error at its own field."""
+        if not isinstance(data, dict):
+            return data
+        converted, errors = dict(data), []
+        for name in cls.model_fields.keys() & data.keys():
+            try:
+                converted[name] = _in_si(cls, name, data[name])
+            except InputError as error:
+                reason = PydanticCustomError("quantity", "{reason}", {"reason": error.message.text})
+                errors.append(InitErrorDetails(type=reason, loc=(name,), input=data[name]))
+        if errors:
+            raise ValidationError.from_exception_data(cls.__name__, errors)
+        return converted
+
+
+def _in_si(cls: type[BaseModel], name: str, value: Any) -> Any:
+    dimension = dimension_of(name)
+    if dimension not in UNITS or not isinstance(value, str) or value in _words(cls, name):
+        return value
+    number = quantity(value, dimension)
+    return int(number) if number.is_integer() and _wants_integer(cls, name) else number
 
 
 def _words(cls: type[BaseModel], name: str) -> tuple[str, ...]:
@@ -72,8 +83,9 @@ def _message(details: ErrorDetails, prefix: str) -> Message:
         )
     if kind == "missing":
         return Message(code="key.missing", template="this key is required; add it", path=path)
-    if kind == "value_error":
-        return Message(code="value.wrong", template="{reason}", params={"reason": str(context["error"])}, path=path)
+    if kind in ("value_error", "quantity"):
+        reason = str(context.get("error") or context["reason"])
+        return Message(code="value.wrong", template="{reason}", params={"reason": reason}, path=path)
     if kind == "union_tag_invalid":
         return Message(
             code="kind.unknown",

@@ -113,9 +113,22 @@ _PATTERN: Final = re.compile(r"^\s*([-+]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][-+]?\d
 # Printed ladders: dimension -> (unit, SI factor), largest first.
 _LADDERS: Final[dict[str, tuple[tuple[str, float], ...]]] = {
     "bytes": (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0)),
-    "bytes_per_s": (("PB/s", 1e15), ("TB/s", 1e12), ("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3), ("B/s", 1.0)),
+    "bytes_per_s": (
+        ("PB/s", 1e15),
+        ("TB/s", 1e12),
+        ("GB/s", 1e9),
+        ("MB/s", 1e6),
+        ("kB/s", 1e3),
+        ("B/s", 1.0),
+    ),
     "flop": (("PFLOP", 1e15), ("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("FLOP", 1.0)),
-    "flop_per_s": (("EFLOP/s", 1e18), ("PFLOP/s", 1e15), ("TFLOP/s", 1e12), ("GFLOP/s", 1e9), ("FLOP/s", 1.0)),
+    "flop_per_s": (
+        ("EFLOP/s", 1e18),
+        ("PFLOP/s", 1e15),
+        ("TFLOP/s", 1e12),
+        ("GFLOP/s", 1e9),
+        ("FLOP/s", 1.0),
+    ),
     "s": (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)),
     "w": (("GW", 1e9), ("MW", 1e6), ("kW", 1e3), ("W", 1.0)),
     "usd": (("B USD", 1e9), ("M USD", 1e6), ("k USD", 1e3), ("USD", 1.0)),
@@ -145,7 +158,9 @@ def dimension_of(name: str) -> str:
     ('bytes_per_s', 's', '')
     """
     statistics = {"mean", "max", "min", "input", "output"}
-    parts = [part for part in name.split(".") if part not in statistics and not re.fullmatch(r"[pq]\d+", part)]
+    parts = [
+        part for part in name.split(".") if part not in statistics and not re.fullmatch(r"[pq]\d+", part)
+    ]
     last = parts[-1] if parts else name
     for suffix in sorted(SUFFIXES, key=len, reverse=True):
         if last == suffix or last.endswith("_" + suffix):
@@ -177,9 +192,7 @@ def quantity(value: object, dimension: str, *, path: str = "") -> float:
             )
         number *= table[unit]
     if not math.isfinite(number):
-        raise InputError.at(
-            path, "number.not_finite", "got {got}; a finite number is needed", got=str(value)
-        )
+        raise InputError.at(path, "number.not_finite", "got {got}; a finite number is needed", got=str(value))
     return number
 
 

@@ -155,7 +155,12 @@ def leaves(term: Term) -> list[Term]:
 
 def as_dict(term: Term) -> dict[str, Any]:
     """The tree as JSON; plain numbers inside an expression are leaves of kind "constant"."""
-    node: dict[str, Any] = {"value": term.value, "text": term.text, "op": term.op, "dimension": term.dimension}
+    node: dict[str, Any] = {
+        "value": term.value,
+        "text": term.text,
+        "op": term.op,
+        "dimension": term.dimension,
+    }
     if term.name:
         node["name"] = term.name
     if term.op == "leaf":

@@ -28,14 +28,20 @@ def _mapping(loader: Any, node: Any) -> dict[Any, Any]:
     for key_node, _ in node.value:
         key = loader.construct_object(key_node)
         if key in seen:
-            raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} appears twice", key_node.start_mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, f"the key {key!r} appears twice", key_node.start_mark
+            )
         seen.add(key)
     loader.flatten_mapping(node)
-    return {loader.construct_object(k, deep=True): loader.construct_object(v, deep=True) for k, v in node.value}
+    return {
+        loader.construct_object(k, deep=True): loader.construct_object(v, deep=True) for k, v in node.value
+    }
 
 
 _PlainLoader.add_constructor("tag:yaml.org,2002:map", _mapping)
-_PlainLoader.add_constructor("tag:yaml.org,2002:timestamp", lambda loader, node: loader.construct_scalar(node))
+_PlainLoader.add_constructor(
+    "tag:yaml.org,2002:timestamp", lambda loader, node: loader.construct_scalar(node)
+)
 
 
 def load_document(text: str | bytes, *, path: str = "") -> dict[str, Any]:
@@ -50,7 +56,9 @@ def load_document(text: str | bytes, *, path: str = "") -> dict[str, Any]:
         )
     decoded = _decoded(text, path)
     stripped = decoded.lstrip()
-    loaded = _json(decoded, path) if stripped.startswith("{") and '"' in stripped[:200] else _yaml(decoded, path)
+    loaded = (
+        _json(decoded, path) if stripped.startswith("{") and '"' in stripped[:200] else _yaml(decoded, path)
+    )
     if not isinstance(loaded, dict):
         raise InputError.at(
             path,
@@ -73,7 +81,10 @@ def _decoded(text: str | bytes, path: str) -> str:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError.at(
-            path, "document.not_text", "byte {position} is not UTF-8 text; save the file as UTF-8", position=error.start
+            path,
+            "document.not_text",
+            "byte {position} is not UTF-8 text; save the file as UTF-8",
+            position=error.start,
         ) from None
 
 
@@ -89,7 +100,7 @@ def _json(text: str, path: str) -> Any:
 def _yaml(text: str, path: str) -> Any:
     try:
         _refuse_bombs(text, path)
-        return yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a subclass of the safe loader
+        return yaml.load(text, Loader=_PlainLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         raise InputError.at(
@@ -102,7 +113,10 @@ def _yaml(text: str, path: str) -> Any:
         ) from None
     except (yaml.YAMLError, ValueError) as error:
         raise InputError.at(
-            path, "document.unreadable", "{problem}; write the document as YAML or JSON", problem=str(error)[:200]
+            path,
+            "document.unreadable",
+            "{problem}; write the document as YAML or JSON",
+            problem=str(error)[:200],
         ) from None
     except RecursionError:
         raise _too_deep(path) from None

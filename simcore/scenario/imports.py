@@ -6,11 +6,13 @@ whose value is wrong is an error at that option.
 
 from __future__ import annotations
 
+import difflib
 import json
 import shlex
 from typing import Any, Final
 
 from simcore.catalog import Catalog
+from simcore.catalog.catalog import plain_model_name
 from simcore.errors import InputError, Message
 from simcore.scenario.documents import load_document
 
@@ -118,15 +120,21 @@ def _from_model_id(model_id: str, catalog: Catalog) -> dict[str, Any]:
             "paste.unknown_model",
             "no model called {got!r} in the catalog (closest: {closest}); paste its config.json instead",
             got=model_id[:100],
-            closest=", ".join(catalog.closest_models(model_id)) or "none",
+            closest=", ".join(_closest(model_id, catalog)) or "none",
         )
     return {"name": model_id, "model": {"name": slug}}
+
+
+def _closest(model_id: str, catalog: Catalog) -> list[str]:
+    return difflib.get_close_matches(plain_model_name(model_id), list(catalog.models), n=3, cutoff=0.4)
 
 
 def _from_vllm(words: list[str], catalog: Catalog) -> tuple[dict[str, Any], list[Message]]:
     words = words[2:] if words[:2] == ["vllm", "serve"] else words
     pairs, positional = _options(words)
-    model_id = next((pairs.pop(name) for name in _MODEL_OPTIONS if name in pairs), None) or next(iter(positional), None)
+    model_id = next((pairs.pop(name) for name in _MODEL_OPTIONS if name in pairs), None) or next(
+        iter(positional), None
+    )
     if not model_id:
         raise InputError.at(
             "text", "vllm.no_model", "the line names no model; write `vllm serve Qwen/Qwen3-32B …`"

@@ -45,7 +45,10 @@ def parse_assignment(text: str) -> tuple[str, str]:
     path, separator, value = text.partition("=")
     if not separator or not path.strip():
         raise InputError.at(
-            "--set", "override.malformed", "got {got!r}; write path=value, such as topology.kind=rail_only", got=text
+            "--set",
+            "override.malformed",
+            "got {got!r}; write path=value, such as topology.kind=rail_only",
+            got=text,
         )
     return path.strip(), value.strip()
 
@@ -79,7 +82,9 @@ def _factor(document: dict[str, Any], path: str, value: Any) -> Any:
 def _set(document: dict[str, Any], path: str, value: Any) -> None:
     keys = path.split(".")
     if len(keys) > 12 or not all(keys):
-        raise InputError.at(path, "override.path", "this is not a path of a scenario; write it like serving.kv.block_size")
+        raise InputError.at(
+            path, "override.path", "this is not a path of a scenario; write it like serving.kv.block_size"
+        )
     here = document
     for key in keys[:-1]:
         below = here.get(key)

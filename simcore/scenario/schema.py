@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from simcore.compute.attention import Attention, Flash
 from simcore.cost import EconomicsSpec
 from simcore.errors import InputError
 from simcore.fabric import Topology
@@ -38,7 +39,9 @@ class Hardware(Spec):
     chip_overrides: dict[str, float | str] = Field(default_factory=dict)
     server: Slug = "auto"
     chip_count: int = Field(default=8, ge=1, le=MAX_CHIPS)
-    pools: tuple[Any, ...] = Field(default=(), max_length=0)  # one pool so far; the contract's empty list is read
+    pools: tuple[Any, ...] = Field(
+        default=(), max_length=0
+    )  # one pool so far; the contract's empty list is read
 
 
 class ModelChoice(Spec):
@@ -81,12 +84,6 @@ class KvCache(Spec):
     offload: tuple[Any, ...] = Field(default=(), max_length=0)
 
 
-class Attention(Spec):
-    """Which attention kernel runs."""
-
-    kind: Literal["flash", "naive"] = "flash"
-
-
 class Serving(Spec):
     """The engine and its knobs, in vLLM's own option names."""
 
@@ -100,7 +97,7 @@ class Serving(Spec):
     router: Router = Field(default_factory=RoundRobin)
     kv: KvCache = Field(default_factory=KvCache)
     weights_dtype: Literal["auto", "bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"] = "auto"
-    attention: Attention = Field(default_factory=Attention)
+    attention: Attention = Field(default_factory=Flash)
 
 
 class RunOptions(Spec):

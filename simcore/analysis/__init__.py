@@ -1,0 +1,5 @@
+"""What results mean: doublings, findings, comparison."""
+
+from simcore.analysis.bottleneck import Findings, analyse
+
+__all__ = ["Findings", "analyse"]

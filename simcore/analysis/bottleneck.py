@@ -1,0 +1,228 @@
+"""The bottleneck budget: what doubling each resource would bring, and what would bind next.
+
+Each doubling is a re-plan on a changed chip, so latencies and the KV budget move with it. `gain_ratio` is
+capacity(×2) ÷ capacity, capacity being the saturated request rate of the same mix; beside it stand the
+ratios of the decode and prefill step at the same batch. The gains do not add up: whoever was second
+takes over, and the row says who.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from simcore import glossary
+from simcore.catalog.types import Chip
+from simcore.compute.steps import decode_shares
+from simcore.errors import Message
+from simcore.plan import Plan, PoolPlan, ServingPlan
+from simcore.plan.serving import build_pool
+from simcore.simulate import OnEvent, Result
+from simcore.why import Term, leaf
+
+_PEAKS: Final = ("bf16_flop_per_s", "fp8_flop_per_s", "int8_flop_per_s", "fp4_flop_per_s")
+_FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
+    "compute": _PEAKS,
+    "hbm_bandwidth": ("hbm_bytes_per_s",),
+    "hbm_capacity": ("hbm_bytes", "hbm_visible_bytes"),
+    "scaleup": ("scaleup_bytes_per_s", "pcie_bytes_per_s"),
+}
+NOTICEABLE_RATIO: Final = 1.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubling:
+    """One resource doubled. Step ratios are below 1 where the step got faster."""
+
+    resource: str
+    gain_ratio: float
+    decode_step_ratio: float
+    prefill_step_ratio: float
+    next_bottleneck: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "resource": self.resource,
+            "gain_ratio": self.gain_ratio,
+            "tpot_ratio": self.decode_step_ratio,
+            "ttft_ratio": self.prefill_step_ratio,
+            "next_bottleneck": self.next_bottleneck,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What the analysis adds to a result."""
+
+    doublings: tuple[Doubling, ...]
+    metrics: Mapping[str, float | str]
+    tables: Mapping[str, Any]
+    why: Mapping[str, Term]
+    messages: tuple[Message, ...]
+
+
+def analyse(plan: Plan, result: Result, on_event: OnEvent | None = None) -> Findings:
+    """Double each resource in turn; each doubling is announced as it completes."""
+    if plan.serving is None:
+        messages = tuple(_fabric_messages(plan))
+        _announce(on_event, messages)
+        return Findings(doublings=(), metrics={}, tables={}, why={}, messages=messages)
+    doublings = []
+    for resource in _resources(plan.serving):
+        doubling = double(plan.serving, resource)
+        doublings.append(doubling)
+        if on_event is not None:
+            on_event(
+                "finding",
+                _message(doubling).as_dict() | {"text": _message(doubling).text, "row": doubling.as_dict()},
+            )
+    best = max(doublings, key=lambda one: one.gain_ratio)
+    metrics: dict[str, float | str] = {
+        f"analysis.doubling.{d.resource}.gain_ratio": d.gain_ratio for d in doublings
+    }
+    metrics["analysis.bottleneck"] = best.resource
+    closing = tuple(_closing(plan, result, best))
+    _announce(on_event, closing)
+    return Findings(
+        doublings=tuple(doublings),
+        metrics=metrics,
+        tables={"doublings": [doubling.as_dict() for doubling in doublings]},
+        why={
+            name: _why(plan.serving, name, float(value))
+            for name, value in metrics.items()
+            if not isinstance(value, str)
+        },
+        messages=(*closing, *map(_message, doublings)),
+    )
+
+
+def _announce(on_event: OnEvent | None, messages: tuple[Message, ...]) -> None:
+    if on_event is not None:
+        for message in messages:
+            on_event("finding", message.as_dict() | {"text": message.text})
+
+
+def _resources(serving: ServingPlan) -> tuple[str, ...]:
+    alone = serving.inputs.parallelism.tp_ranks == 1
+    return tuple(name for name in _FIGURES if not (alone and name == "scaleup"))
+
+
+def double(serving: ServingPlan, resource: str, *, factor: float = 2.0) -> Doubling:
+    """The same pool with one resource `factor` times as large."""
+    before = serving.pool
+    after = build_pool(serving.inputs, scaled_chip(before.chip, resource, factor))
+    return Doubling(
+        resource=resource,
+        gain_ratio=_ratio(after, before, lambda pool: pool.operating_point.capacity_request_per_s),
+        decode_step_ratio=_decode_s(after, before) / _decode_s(before, before),
+        prefill_step_ratio=_ratio(after, before, lambda pool: pool.terms["compute.prefill_step_s"].value),
+        next_bottleneck=after.bound,
+    )
+
+
+def scaled_chip(chip: Chip, resource: str, factor: float) -> Chip:
+    """The chip with every figure of a resource multiplied; figures that it lacks stay absent."""
+    changed = {
+        name: value * factor for name in _FIGURES[resource] if (value := getattr(chip, name)) is not None
+    }
+    return replace(chip, **changed)
+
+
+def _decode_s(pool: PoolPlan, at: PoolPlan) -> float:
+    """The decode step of one pool at the batch and context of another."""
+    point = at.operating_point
+    batch = min(max(1, round(point.batch)), pool.scheduler.max_num_seqs)
+    shares = decode_shares(pool.step_table, batch=batch, context_tokens=point.context_tokens)
+    return shares.compute_s + shares.hbm_s + shares.scaleup_s + shares.host_s
+
+
+def _ratio(after: PoolPlan, before: PoolPlan, value: Callable[[PoolPlan], float]) -> float:
+    base = value(before)
+    return value(after) / base if base else 1.0
+
+
+def _why(serving: ServingPlan, name: str, value: float) -> Term:
+    capacity = serving.pool.operating_point.capacity_request_per_s
+    now = leaf(capacity, "capacity_request_per_s", kind="derived", source="closed form, as planned")
+    then = leaf(
+        value * capacity,
+        "capacity_when_doubled_request_per_s",
+        kind="derived",
+        source="closed form, re-planned",
+    )
+    return (then / now).named(name, "ratio")
+
+
+def _message(doubling: Doubling) -> Message:
+    resource, after = (
+        glossary.resource_label(doubling.resource),
+        glossary.resource_label(doubling.next_bottleneck),
+    )
+    params = {
+        "resource": resource,
+        "gain": f"{doubling.gain_ratio - 1:.0%}",
+        "step": f"{1 / doubling.decode_step_ratio - 1:.0%}",
+        "next": after,
+    }
+    if max(doubling.gain_ratio, 1 / doubling.decode_step_ratio) < NOTICEABLE_RATIO:
+        template = "doubling {resource} brings nothing here; the decode step waits for {next}"
+        return Message(code="doubling.nothing", template=template, params=params, path=doubling.resource)
+    return Message(
+        code="doubling.gain",
+        template="doubling {resource} lifts capacity by {gain} and decode speed by {step}; {next} binds next",
+        params=params,
+        path=doubling.resource,
+    )
+
+
+def _closing(plan: Plan, result: Result, best: Doubling) -> list[Message]:
+    rows = [
+        row for row in result.tables.get("where_time_goes", ()) if row["resource"] not in ("queue", "failure")
+    ]
+    whole = sum(row["fraction"] for row in rows)
+    if not whole:
+        return []
+    top = max(rows, key=lambda row: row["fraction"])
+    return [
+        Message(
+            code="finding.bound",
+            template="{share} of the working time is {top}; doubling {resource} brings most, {gain}",
+            params={
+                "share": f"{top['fraction'] / whole:.0%}",
+                "top": glossary.resource_label(top["resource"]),
+                "resource": glossary.resource_label(best.resource),
+                "gain": f"{best.gain_ratio - 1:+.0%}",
+            },
+        )
+    ]
+
+
+def _fabric_messages(plan: Plan) -> list[Message]:
+    fabric = plan.fabric
+    if fabric.island_count > 1:
+        return [
+            Message(
+                code="finding.islands",
+                template="{switches:,} switches join {chips:,} chips in {islands} islands of {size:,}",
+                params={
+                    "switches": fabric.switch_count,
+                    "chips": fabric.chip_count,
+                    "islands": fabric.island_count,
+                    "size": fabric.island_size,
+                },
+                path="topology",
+            )
+        ]
+    return [
+        Message(
+            code="finding.fabric",
+            template="{switches:,} switches and {transceivers:,} transceivers join {chips:,} chips in one fabric",
+            params={
+                "switches": fabric.switch_count,
+                "transceivers": fabric.transceiver_count,
+                "chips": fabric.chip_count,
+            },
+            path="topology",
+        )
+    ]

@@ -1,0 +1,318 @@
+"""The `trimtab` command: run, explain and compare scenarios, look into the catalog, validate, benchmark.
+
+Results go to stdout, progress and errors to stderr. Exit codes: 0 done, 2 bad input (a message, never a
+traceback), 3 infeasible (the binding constraint and the nearest change that fits).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from simcore import glossary, why
+from simcore.analysis import analyse
+from simcore.analysis.compare import compare
+from simcore.catalog import Catalog, default_catalog
+from simcore.errors import InfeasibleError, InputError, TrimtabError
+from simcore.plan import Plan, plan
+from simcore.report import render
+from simcore.report.comparison import FORMATS
+from simcore.scenario import Scenario, apply_overrides, load_document
+from simcore.scenario.overrides import parse_assignment
+from simcore.simulate import Result, simulate
+from simcore.units import dimension_of, printed_text
+from simcore.workload.arrivals import Trace
+from simcore.workload.traces import TraceTable, read_trace
+
+MAX_SCENARIO_FILE_BYTES = 1_000_000
+_BENCHES: Final = ("serving", "edit")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.command(options) or 0)
+    except InfeasibleError as error:
+        _say_error("infeasible", error)
+        return 3
+    except TrimtabError as error:
+        _say_error("error", error)
+        return 2
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="trimtab", description="A what-if explorer for AI infrastructure.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = _command(commands, "run", _run, "simulate one scenario")
+    _scenario_arguments(run)
+    run.add_argument("--json", action="store_true", help="print the Result document only")
+    run.add_argument("--events", action="store_true", help="stream events as JSON lines")
+    run.add_argument("--no-findings", action="store_true", help="skip the doublings")
+
+    explain = _command(commands, "explain", _explain, "print how one number was computed")
+    _scenario_arguments(explain)
+    explain.add_argument("metric", help="metric id, for example compute.decode_step_s")
+    form = explain.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true")
+    form.add_argument("--latex", action="store_true")
+
+    comparison = _command(commands, "compare", _compare, "compare 2 to 5 scenarios")
+    comparison.add_argument("files", nargs="+", metavar="FILE")
+    comparison.add_argument(
+        "--baseline", metavar="FILE", help="which of them is the baseline (default: the first)"
+    )
+    comparison.add_argument("--format", choices=sorted(FORMATS), default="md")
+    comparison.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
+
+    bench = _command(commands, "bench", _bench, "measure speed, as ratios within one run")
+    bench.add_argument("what", nargs="?", choices=_BENCHES, default="serving")
+    bench.add_argument("--json", action="store_true")
+
+    catalog = _command(commands, "catalog", _catalog, "list the catalog, with sources")
+    catalog.add_argument("kind", nargs="?", choices=sorted(_SHELVES), help="chips, models, …")
+    catalog.add_argument("slug", nargs="?")
+    catalog.add_argument("--json", action="store_true")
+
+    validate = _command(commands, "validate", _validate, "check every published number")
+    validate.add_argument("--json", action="store_true")
+
+    _command(commands, "warm", _warm, "compile and cache the machine code")
+    return parser
+
+
+def _command(
+    commands: Any, name: str, action: Callable[[argparse.Namespace], int | None], help: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=help, description=help)
+    parser.set_defaults(command=action)
+    return parser
+
+
+def _scenario_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="scenario as YAML or JSON; - reads stdin")
+    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="override one path")
+
+
+# ---- run, explain, compare --------------------------------------------------------------------------
+
+
+def _run(options: argparse.Namespace) -> None:
+    planned = _planned(options.file, options.set)
+    progress = sys.stderr.isatty() and not options.events
+
+    def on_event(kind: str, payload: dict[str, Any]) -> None:
+        if options.events:
+            print(json.dumps({"kind": kind, "payload": payload}), flush=True)
+        elif progress and kind == "series":
+            print(f"\r{payload['progress_fraction']:4.0%}", end="", file=sys.stderr, flush=True)
+
+    result = simulate(planned, on_event)
+    if not options.no_findings:
+        result = result.with_findings(analyse(planned, result, on_event))
+    if progress:
+        print("\r    \r", end="", file=sys.stderr)
+    if options.json:
+        print(json.dumps(result.as_dict()))
+    elif not options.events:
+        print(_summary(result))
+
+
+def _explain(options: argparse.Namespace) -> None:
+    planned = _planned(options.file, options.set)
+    term = planned.terms.get(options.metric)
+    if term is None:
+        result = simulate(planned)
+        result = result.with_findings(analyse(planned, result))
+        term = result.why.get(options.metric)
+        if term is None:
+            raise InputError.at(
+                "METRIC",
+                "metric.unknown",
+                "got {got!r}; this scenario has {allowed}",
+                got=options.metric,
+                allowed=", ".join(sorted(result.why)),
+            )
+    if options.json:
+        print(json.dumps(why.as_dict(term), indent=2))
+    else:
+        print(why.as_latex(term) if options.latex else why.as_text(term))
+
+
+def _compare(options: argparse.Namespace) -> None:
+    files = list(options.files)
+    if options.baseline:
+        if options.baseline not in files:
+            raise InputError.at(
+                "--baseline",
+                "compare.baseline",
+                "got {got!r}; it must be one of the files",
+                got=options.baseline,
+            )
+        files.insert(0, files.pop(files.index(options.baseline)))
+    plans = [_planned(file, []) for file in files]
+    results = [simulate(one) for one in plans]
+    text = render(
+        compare([one.scenario for one in plans], [result.metrics for result in results]), options.format
+    )
+    if options.output:
+        Path(options.output).write_text(text, encoding="utf-8")
+    else:
+        sys.stdout.write(text)
+
+
+def _planned(file: str, assignments: Sequence[str]) -> Plan:
+    document = load_document(_read(file), path=file)
+    overridden, warnings = apply_overrides(document, dict(parse_assignment(text) for text in assignments))
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    scenario = Scenario.parse(overridden)
+    base = Path() if file == "-" else Path(file).parent
+    return plan(scenario, default_catalog(), traces=lambda named: _read_trace(named, base))
+
+
+def _read_trace(named: Trace, base: Path) -> TraceTable:
+    """The trace that a scenario names; relative paths count from here, then from the scenario's folder."""
+    if named.path is None:
+        raise InputError.at(
+            "workload.arrivals.trace",
+            "trace.uploaded",
+            "uploaded traces live in the web application; name a file with workload.arrivals.path here",
+        )
+    path = Path(named.path)
+    return read_trace(
+        path if path.is_absolute() or path.exists() else base / path,
+        format=named.format,
+        columns=named.columns,
+        time_scale=named.time_scale,
+        limit=named.limit,
+        window=named.window,
+    )
+
+
+def _read(file: str) -> bytes:
+    if file == "-":
+        return sys.stdin.buffer.read(MAX_SCENARIO_FILE_BYTES + 1)
+    try:
+        with Path(file).open("rb") as handle:
+            return handle.read(MAX_SCENARIO_FILE_BYTES + 1)
+    except OSError as error:
+        raise InputError.at(
+            file,
+            "file.unreadable",
+            "the file cannot be read ({reason}); check its name",
+            reason=error.strerror,
+        ) from None
+
+
+def _summary(result: Result) -> str:
+    lines = [result.scenario, ""]
+    width = max(len(glossary.label(metric)) for metric in result.metrics)
+    section = ""
+    for metric, value in result.metrics.items():
+        if (head := metric.partition(".")[0]) != section:
+            section = head
+            lines.append(f"[{section}]")
+        text = value if isinstance(value, str) else printed_text(value, dimension_of(metric), digits=4)
+        lines.append(f"  {glossary.label(metric):<{width}}  {text:>16}   {metric}")
+    lines += [f"finding: {finding.text}" for finding in result.findings]
+    lines += [f"warning: {warning}" for warning in result.warnings]
+    lines.append(f"digest {result.digest[:16]}, seed {result.seed}, engine {result.engine_version}")
+    return "\n".join(lines)
+
+
+# ---- catalog, validate, bench, warm -----------------------------------------------------------------
+
+_SHELVES: Final[dict[str, str]] = {
+    "chips": "chips",
+    "servers": "servers",
+    "switches": "switches",
+    "optics": "optics",
+    "optical-switches": "optical_switches",
+    "models": "models",
+    "prices": "price_books",
+}
+
+
+def _catalog(options: argparse.Namespace) -> None:
+    catalog = default_catalog()
+    if options.kind is None:
+        for kind, shelf in _SHELVES.items():
+            print(f"{kind}: {', '.join(getattr(catalog, shelf))}")
+        return
+    shelf = getattr(catalog, _SHELVES[options.kind])
+    if options.slug is None:
+        print(
+            json.dumps(list(shelf)) if options.json else "\n".join(f"{s:<34}{shelf[s].name}" for s in shelf)
+        )
+        return
+    print(_card(catalog, options.kind, options.slug, as_json=options.json))
+
+
+def _card(catalog: Catalog, kind: str, slug: str, *, as_json: bool) -> str:
+    shelf = getattr(catalog, _SHELVES[kind])
+    if slug not in shelf:
+        raise InputError.at(
+            "SLUG", "catalog.unknown", "got {got!r}; `trimtab catalog {kind}` lists them", got=slug, kind=kind
+        )
+    item = shelf[slug]
+    figures = item.prices if kind == "prices" else item.figures
+    if kind == "prices":
+        rows = {
+            k: (f"{p.low_usd:,.0f} to {p.high_usd:,.0f} USD, {p.mid_usd:,.0f}", p.source)
+            for k, p in figures.items()
+        }
+    else:
+        rows = {k: (figure.printed, figure.source) for k, figure in figures.items()}
+    if as_json:
+        plain = {
+            k: {"printed": text, "source": s.title, "kind": s.kind, "url": s.url}
+            for k, (text, s) in rows.items()
+        }
+        return json.dumps({"slug": slug, "name": item.name, "figures": plain}, indent=2)
+    lines = [f"{item.name}  ({slug})"]
+    lines += [
+        f"  {k:<28}{text:>22}   {s.title}{' [assumption]' if s.kind == 'assumption' else ''}"
+        for k, (text, s) in rows.items()
+    ]
+    return "\n".join(lines)
+
+
+def _validate(options: argparse.Namespace) -> int:
+    from simcore.validation.facts import evaluate_all
+
+    rows = evaluate_all()
+    if options.json:
+        print(json.dumps([row.as_dict() for row in rows], indent=2))
+    else:
+        for row in rows:
+            print(row.as_line())
+    missed = sum(not row.passed for row in rows)
+    print(f"{len(rows) - missed} of {len(rows)} published numbers met", file=sys.stderr)
+    return 1 if missed else 0
+
+
+def _bench(options: argparse.Namespace) -> None:
+    from simcore import bench
+
+    measured = bench.run(options.what)
+    print(json.dumps(measured, indent=2) if options.json else bench.as_text(options.what, measured))
+
+
+def _warm(options: argparse.Namespace) -> None:
+    from simcore.serving.warm import warm
+
+    warm()
+
+
+def _say_error(head: str, error: TrimtabError) -> None:
+    for message in error.messages:
+        print(f"{head}: {message}", file=sys.stderr)

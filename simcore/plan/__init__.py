@@ -1,0 +1,251 @@
+"""`plan(scenario, catalog)`: every default made explicit, every closed form evaluated, nothing simulated.
+
+The plan looks the names up, resolves `auto`, builds the fabric and the pool, and gathers the closed
+forms as Why trees. It raises InputError where a name or a value is wrong and InfeasibleError where the
+system cannot exist or cannot hold its work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from simcore.catalog import Catalog, default_catalog
+from simcore.cost import CostModel, cost_model, switch_for
+from simcore.errors import InputError, Message
+from simcore.fabric import Fabric, build_fabric
+from simcore.memory.engines import engine_constants
+from simcore.plan.closed_forms import cluster_tables, cluster_terms, pool_tables, pool_terms
+from simcore.plan.digest import ENGINE_VERSION, digest_of
+from simcore.plan.resolve import Hardware, resolve_hardware, resolve_model
+from simcore.plan.serving import build_pool, resolve_parallelism
+from simcore.plan.slices import plan_slices
+from simcore.plan.types import OperatingPoint, Plan, PoolInputs, PoolPlan, ServingPlan
+from simcore.scenario import Scenario
+from simcore.workload.arrivals import ClosedLoop, Trace
+from simcore.workload.requests import Requests, draw_requests
+from simcore.workload.traces import TraceTable
+
+__all__ = ["ENGINE_VERSION", "OperatingPoint", "Plan", "PoolPlan", "ServingPlan", "plan"]
+
+Traces = Callable[[Trace], TraceTable]
+
+
+def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | None = None) -> Plan:
+    """The scenario, resolved. `traces` reads the trace that the scenario names, with its reader's rights."""
+    catalog = catalog or default_catalog()
+    hardware = resolve_hardware(scenario, catalog)
+    fabric = build_fabric(
+        hardware.topology,
+        chip_count=scenario.hardware.chip_count,
+        server=hardware.server,
+        scaleup_bytes_per_s=hardware.chip.scaleup_bytes_per_s,
+    )
+    trace = _trace(scenario, traces)
+    serving, warnings = _serving(scenario, catalog, hardware, fabric, trace)
+    slices = plan_slices(scenario.reliability, hardware.server, chip_count=scenario.hardware.chip_count)
+    cost = _cost(scenario, catalog, hardware, fabric)
+    terms = cluster_terms(hardware, fabric, slices, cost) | (pool_terms(serving) if serving else {})
+    tables = cluster_tables(hardware, fabric, cost) | (pool_tables(serving) if serving else {})
+    return Plan(
+        scenario=scenario,
+        resolved=_resolved(hardware, serving),
+        digest=_digest(scenario, hardware, serving, cost, trace),
+        seed=scenario.run.seed,
+        chip=hardware.chip,
+        server=hardware.server,
+        fabric=fabric,
+        serving=serving,
+        cost=cost,
+        terms=terms,
+        tables=tables,
+        series=slices.series,
+        warnings=(
+            *hardware.warnings,
+            *fabric.warnings,
+            *fabric.notes,
+            *warnings,
+            *slices.warnings,
+            *cost.warnings,
+        ),
+    )
+
+
+def _cost(scenario: Scenario, catalog: Catalog, hardware: Hardware, fabric: Fabric) -> CostModel:
+    radix = fabric.tiers[0].radix if fabric.tiers else 0
+    return cost_model(
+        economics=scenario.economics,
+        chip=hardware.chip,
+        server=hardware.server,
+        chip_count=scenario.hardware.chip_count,
+        fabric=fabric,
+        book=catalog.price_book(scenario.economics.price_book),
+        fabric_book=catalog.price_book(hardware.topology.price_book, path="topology.price_book"),
+        switch=switch_for(catalog.switches, radix=radix, port_bytes_per_s=fabric.link_bytes_per_s),
+        optical_switch=catalog.optical_switches["palomar-136"] if fabric.ocs_count else None,
+    )
+
+
+def _trace(scenario: Scenario, traces: Traces | None) -> TraceTable | None:
+    arrivals = scenario.workload.arrivals
+    if scenario.workload.kind == "none" or not isinstance(arrivals, Trace):
+        return None
+    if traces is None:
+        raise InputError.at(
+            "workload.arrivals",
+            "trace.no_reader",
+            "a trace cannot be read here; upload it, or run `trimtab run`",
+        )
+    return traces(arrivals)
+
+
+def _serving(
+    scenario: Scenario, catalog: Catalog, hardware: Hardware, fabric: Fabric, trace: TraceTable | None
+) -> tuple[ServingPlan | None, list[Message]]:
+    if scenario.workload.kind == "none":
+        return None, []
+    spec, chip_count = scenario.serving, scenario.hardware.chip_count
+    architecture, warnings = resolve_model(scenario.model, catalog)
+    engine = engine_constants(spec.engine)
+    weights_dtype = architecture.weights_dtype if spec.weights_dtype == "auto" else spec.weights_dtype
+    kv_dtype = "bf16" if spec.kv.dtype == "auto" else spec.kv.dtype
+    parallelism = resolve_parallelism(
+        spec,
+        architecture,
+        hardware.chip,
+        hardware.server,
+        chip_count=chip_count,
+        engine=engine,
+        weights_dtype=weights_dtype,
+        kv_dtype=kv_dtype,
+    )
+    replicas = _replica_count(spec.replica_count, parallelism.replica_chip_count, chip_count)
+    requests = _requests(scenario, architecture.max_position, trace)
+    inputs = PoolInputs(
+        architecture=architecture,
+        server=hardware.server,
+        fabric=fabric,
+        calibration=hardware.calibration,
+        reference_scaleup_bytes_per_s=hardware.reference_scaleup_bytes_per_s,
+        spec=spec,
+        engine=engine,
+        parallelism=parallelism,
+        weights_dtype=weights_dtype,
+        kv_dtype=kv_dtype,
+        replica_count=replicas,
+        requests=requests,
+    )
+    pool = build_pool(inputs, hardware.chip)
+    idle = chip_count - pool.chip_count
+    return ServingPlan(inputs=inputs, pool=pool, idle_chip_count=idle), [
+        *warnings,
+        *_serving_warnings(requests, idle, pool),
+    ]
+
+
+def _requests(scenario: Scenario, max_position: int, trace: TraceTable | None) -> Requests:
+    workload, wanted = scenario.workload, scenario.serving.max_model_len
+    return draw_requests(
+        workload.arrivals,
+        workload.lengths,
+        request_count=workload.request_count,
+        seed=scenario.run.seed,
+        trace=trace,
+        max_model_len=wanted if isinstance(wanted, int) else max_position,
+    )
+
+
+def _replica_count(wanted: int | str, replica_chip_count: int, chip_count: int) -> int:
+    most = chip_count // replica_chip_count
+    if not isinstance(wanted, int):
+        return max(1, most)
+    if wanted > most:
+        raise InputError.at(
+            "serving.replica_count",
+            "replicas.too_many",
+            "{got} replicas of {each} chips need {needed}, and {owned} are owned; use at most {allowed}",
+            got=wanted,
+            each=replica_chip_count,
+            needed=wanted * replica_chip_count,
+            owned=chip_count,
+            allowed=most,
+        )
+    return wanted
+
+
+def _serving_warnings(requests: Requests, idle: int, pool: PoolPlan) -> list[Message]:
+    found = []
+    if idle:
+        found.append(
+            Message(
+                code="chips.idle",
+                template="{idle} of {owned} chips are idle: {replicas} replica(s) of {each} use the rest",
+                params={
+                    "idle": idle,
+                    "owned": idle + pool.chip_count,
+                    "replicas": pool.replica_count,
+                    "each": pool.parallelism.replica_chip_count,
+                },
+                path="hardware.chip_count",
+            )
+        )
+    if requests.clipped_count:
+        found.append(
+            Message(
+                code="requests.clipped",
+                template="{count:,} of {total:,} requests are longer than the model's length and were cut to it",
+                params={"count": requests.clipped_count, "total": len(requests)},
+                path="workload.lengths",
+            )
+        )
+    if pool.parallelism.pp > 1:
+        found.append(
+            Message(
+                code="pipeline.lanes",
+                template="{pp} batches in flight are modelled as lanes with an even share of KV and seats each",
+                params={"pp": pool.parallelism.pp},
+                path="serving.parallelism.pp",
+            )
+        )
+    return found
+
+
+def _resolved(hardware: Hardware, serving: ServingPlan | None) -> dict[str, Any]:
+    """What `auto` became, by scenario path."""
+    found: dict[str, Any] = {"hardware.server": hardware.server.slug}
+    for key, value in hardware.topology.model_dump(mode="json").items():
+        found[f"topology.{key}"] = value
+    if serving is not None:
+        pool = serving.pool
+        found |= {
+            "serving.parallelism.tp": pool.parallelism.tp_ranks,
+            "serving.replica_count": pool.replica_count,
+            "serving.scheduler.max_num_seqs": pool.kv.max_num_seqs,
+            "serving.scheduler.max_num_batched_tokens": pool.kv.max_num_batched_tokens,
+            "serving.max_model_len": pool.kv.max_model_len,
+            "serving.weights_dtype": serving.inputs.weights_dtype,
+            "serving.kv.dtype": serving.inputs.kv_dtype,
+        }
+    return found
+
+
+def _digest(
+    scenario: Scenario,
+    hardware: Hardware,
+    serving: ServingPlan | None,
+    cost: CostModel,
+    trace: TraceTable | None,
+) -> str:
+    entries: list[Any] = [
+        hardware.chip,
+        hardware.server,
+        hardware.topology.model_dump(mode="json"),
+        cost.bill,
+    ]
+    if serving is not None:
+        entries += [
+            serving.inputs.architecture,
+            hardware.calibration,
+            trace.content_sha256 if trace else None,
+        ]
+    return digest_of(scenario, *entries)

@@ -1,0 +1,153 @@
+"""The closed-form metrics of a plan as Why trees, and the tables that pages draw from them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from simcore.catalog.parameters import active_parameter_count, kv_bytes_per_token, parameter_count
+from simcore.cost import CostModel
+from simcore.fabric import Fabric, quotient_graph
+from simcore.fabric.collectives import OPERATIONS, bus_factor, collective_s, interconnect
+from simcore.memory.budget import waterfall
+from simcore.plan.resolve import Hardware
+from simcore.plan.slices import SlicePlan
+from simcore.plan.types import ServingPlan
+from simcore.why import Term, constant, leaf, total
+
+COLLECTIVE_PAYLOAD_BYTES: Final = 1e9
+
+
+def cluster_terms(hardware: Hardware, fabric: Fabric, slices: SlicePlan, cost: CostModel) -> dict[str, Term]:
+    """What holds whatever runs on the cluster: wiring, slices, money."""
+    return _fabric_terms(hardware, fabric) | dict(slices.terms) | cost.terms()
+
+
+def _fabric_terms(hardware: Hardware, fabric: Fabric) -> dict[str, Term]:
+    counted = {
+        "fabric.tiers": len(fabric.tiers),
+        "fabric.island_count": fabric.island_count,
+        "fabric.diameter_hops": fabric.diameter_hops,
+        "fabric.mean_hops": fabric.mean_hops,
+        "fabric.ocs_count": fabric.ocs_count,
+        "fabric.routing_adjacency_count": fabric.routing_adjacency_count,
+    }
+    found = {
+        name: leaf(value, name, kind="derived", source=f"{fabric.kind}, counted")
+        for name, value in counted.items()
+    }
+    if not fabric.ocs_count:
+        del found["fabric.ocs_count"]
+    found |= {name: term.named(name) for name, term in fabric.terms.items()}
+    return found | _collective_terms(hardware, fabric)
+
+
+def _collective_terms(hardware: Hardware, fabric: Fabric) -> dict[str, Term]:
+    ranks = fabric.chip_count
+    if ranks < 2 or fabric.island_count > 1:
+        return {}
+    network = interconnect(
+        hardware.chip,
+        hardware.server,
+        hardware.calibration,
+        fabric=fabric,
+        reference_scaleup_bytes_per_s=hardware.reference_scaleup_bytes_per_s,
+    )
+    payload = leaf(
+        COLLECTIVE_PAYLOAD_BYTES, "payload_bytes", kind="assumption", source="a 1 GB payload, for comparison"
+    )
+    return {
+        f"fabric.collective.{operation}_s": collective_s(operation, payload, ranks, network).named(
+            f"fabric.collective.{operation}_s"
+        )
+        for operation in OPERATIONS
+    }
+
+
+def cluster_tables(hardware: Hardware, fabric: Fabric, cost: CostModel) -> dict[str, Any]:
+    graph = quotient_graph(fabric)
+    collectives = _collective_terms(hardware, fabric)
+    return {
+        "quotient_graph": {
+            "nodes": [{"id": name, **data} for name, data in graph.nodes(data=True)],
+            "edges": [{"source": a, "target": b, **data} for a, b, data in graph.edges(data=True)],
+        },
+        "transceivers": [{"convention": name, "count": count} for name, count in fabric.transceivers.items()],
+        "hop_histogram": [{"hops": hops, "fraction": share} for hops, share in fabric.hop_histogram],
+        "fabric_tiers": [
+            {
+                "name": tier.name,
+                "switch_count": tier.switch_count,
+                "radix": tier.radix,
+                "down_port_count": tier.down_port_count,
+                "up_port_count": tier.up_port_count,
+                "spare_port_count": tier.spare_port_count,
+            }
+            for tier in fabric.tiers
+        ],
+        "failure_domains": [
+            {
+                "component": domain.component,
+                "count": domain.count,
+                "chip_count": domain.chip_count,
+                "capacity_loss_fraction": domain.capacity_loss_fraction,
+            }
+            for domain in fabric.failure_domains
+        ],
+        "collectives": [
+            {
+                "operation": operation,
+                "ranks": fabric.chip_count,
+                "payload_bytes": COLLECTIVE_PAYLOAD_BYTES,
+                "s": term.value,
+                "bus_bytes_per_s": COLLECTIVE_PAYLOAD_BYTES
+                * bus_factor(operation, fabric.chip_count)
+                / term.value,
+            }
+            for operation in OPERATIONS
+            if (term := collectives.get(f"fabric.collective.{operation}_s")) is not None
+        ],
+        "bill": cost.bill_table(),
+    }
+
+
+def pool_terms(serving: ServingPlan) -> dict[str, Term]:
+    """What the model needs and gets: parameters, memory, steps, capacity."""
+    inputs, pool = serving.inputs, serving.pool
+    arch, kv = inputs.architecture, pool.kv
+    found: dict[str, Term] = {
+        "model.parameter_count": parameter_count(arch),
+        "model.active_parameter_count": active_parameter_count(arch),
+        "model.kv_bytes_per_token": kv_bytes_per_token(arch, inputs.kv_dtype),
+        "model.weight_bytes": _model_weight_bytes(serving),
+        "memory.weight_bytes_per_chip": total(kv.rank.weight_bytes, kv.rank.rotary_bytes),
+        "memory.kv_bytes_per_chip": kv.rank.kv_bytes,
+        "memory.kv_token_capacity": kv.token_capacity,
+        "memory.kv_block_count": kv.block_count,
+        "memory.max_concurrency_at_max_len": kv.max_concurrency,
+        **pool.terms,
+        "serving.replica_count": leaf(
+            pool.replica_count,
+            "replica_count",
+            path="serving.replica_count",
+            source="chips ÷ chips of a replica",
+        ),
+        "serving.capacity_request_per_s": leaf(
+            pool.operating_point.capacity_request_per_s,
+            "capacity_request_per_s",
+            kind="derived",
+            source="the best steady state of the mean request, closed form (serving/capacity.py)",
+        ),
+    }
+    return {name: term.named(name) for name, term in found.items()}
+
+
+def _model_weight_bytes(serving: ServingPlan) -> Term:
+    """All weights of one copy: the ranks' own, tp times."""
+    kv, parallelism = serving.pool.kv, serving.inputs.parallelism
+    ranks = [rank.weight_bytes for rank in kv.ranks]
+    whole = ranks[0] if len(ranks) == 1 else total(*ranks)
+    return whole if parallelism.tp_ranks == 1 else constant(parallelism.tp_ranks, "tp") * whole
+
+
+def pool_tables(serving: ServingPlan) -> dict[str, Any]:
+    return {"memory_waterfall": waterfall(serving.pool.kv)}

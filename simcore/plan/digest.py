@@ -1,0 +1,45 @@
+"""The digest: SHA-256 over everything that can change a result.
+
+It covers the scenario's sections with all defaults, the figures of the catalog entries that they name
+(an edited price or a new calibration is another result), the trace's content hash, the seed and the
+version of the engine; not the name or the description.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from simcore.scenario import Scenario
+
+ENGINE_VERSION = "0.1.0"
+
+
+def digest_of(scenario: Scenario, *entries: Any) -> str:
+    """Hex digest of a scenario with the resolved catalog entries (and hashes) it depends on."""
+    document = scenario.model_dump(mode="json", exclude={"name", "description"})
+    document["workload"]["arrivals"].pop("path", None)  # the content counts, not where it lies
+    body = json.dumps(
+        {"scenario": document, "entries": [_plain(entry) for entry in entries], "version": ENGINE_VERSION},
+        sort_keys=True,
+        separators=(",", ":"),
+        default=str,
+    )
+    return hashlib.sha256(body.encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses and mappings as JSON; sources and printed texts do not change a result."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {
+            field.name: _plain(getattr(value, field.name))
+            for field in fields(value)
+            if field.name not in ("figures", "source", "note", "name")
+        }
+    if hasattr(value, "items"):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,73 @@
+"""What `auto` becomes: the chip with its overrides, its server, the fabric's spec, and the model.
+
+The server and the topology default to the chip's own (tpu-v4 goes to its pod, DGX to rail-optimised), so
+that "H100, 64 of them" is a complete description of hardware.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from simcore.catalog import Catalog, override_chip
+from simcore.catalog.huggingface import architecture_from_config
+from simcore.catalog.types import Calibration, Chip, LlmArchitecture, Server
+from simcore.errors import Message
+from simcore.fabric import AnyTopology, Topology
+from simcore.scenario import Scenario
+from simcore.scenario.schema import ModelChoice
+
+_TOPOLOGY: TypeAdapter[Any] = TypeAdapter(Topology)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hardware:
+    chip: Chip
+    calibration: Calibration
+    reference_scaleup_bytes_per_s: float | None  # the link that collectives were measured on
+    server: Server
+    topology: AnyTopology
+    warnings: tuple[Message, ...]
+
+
+def resolve_hardware(scenario: Scenario, catalog: Catalog) -> Hardware:
+    """Chip, server and wiring of a scenario, looked up and overridden."""
+    chosen = scenario.hardware
+    base = catalog.chip(chosen.chip)
+    chip = override_chip(base, chosen.chip_overrides)
+    server = catalog.server(chip.default_server if chosen.server == "auto" else chosen.server)
+    calibration = catalog.calibration_for(base)
+    return Hardware(
+        chip=chip,
+        calibration=calibration,
+        reference_scaleup_bytes_per_s=base.scaleup_bytes_per_s,
+        server=server,
+        topology=scenario.topology or _default_topology(chip, server),
+        warnings=tuple(_warnings(chip, calibration)),
+    )
+
+
+def resolve_model(choice: ModelChoice, catalog: Catalog) -> tuple[LlmArchitecture, list[Message]]:
+    if choice.config is None:
+        return catalog.model(choice.name), []
+    return architecture_from_config(choice.config, name=choice.name)
+
+
+def _default_topology(chip: Chip, server: Server) -> AnyTopology:
+    found: AnyTopology = _TOPOLOGY.validate_python(dict(chip.default_topology or server.default_topology))
+    return found
+
+
+def _warnings(chip: Chip, calibration: Calibration) -> list[Message]:
+    if not calibration.is_class_default:
+        return []
+    return [
+        Message(
+            code="calibration.class_default",
+            template="{chip} has no measured kernels here; class defaults are used, so expect a wider error",
+            params={"chip": chip.name},
+            path="hardware.chip",
+        )
+    ]

@@ -1,0 +1,315 @@
+"""From specs to a pool of replicas: what fits, how long a step takes, where it will run.
+
+`build_pool` is also what the analysis calls again with a changed chip: a doubling is a re-plan, not a
+guess. Pipeline stages keep `pp` batches in flight; each is planned as a *lane* whose step passes all
+stages (pp × the slowest one) and which has its share of KV blocks and seats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Final
+
+import numpy as np
+
+from simcore.catalog.types import Chip, LlmArchitecture, Server
+from simcore.compute.step_table import StepTimeTable, build_step_table
+from simcore.compute.steps import decode_step, prefill_step, roofline_bound, step_model
+from simcore.errors import InfeasibleError, InputError
+from simcore.fabric.collectives import Interconnect, collective_s, collective_times_s, interconnect
+from simcore.memory.budget import KvBudget, kv_budget, require_fit
+from simcore.memory.engines import EngineConstants
+from simcore.parallelism import Parallelism
+from simcore.plan.types import OperatingPoint, PoolInputs, PoolPlan
+from simcore.scenario.schema import Serving
+from simcore.serving.capacity import throughput_curve
+from simcore.serving.schedulers import SchedulerParameters
+from simcore.why import Term, constant, leaf
+from simcore.workload.requests import Requests
+
+BYTES_OF_ACTIVATION: Final = 2.0
+_PER_STEP_SCALED: Final = frozenset(
+    field.name
+    for field in fields(StepTimeTable)
+    if not field.name.endswith("_fraction") and field.name not in ("window_tokens",)
+)
+
+
+def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
+    """The pool on this chip. Raises InfeasibleError where the model or one sequence does not fit."""
+    kv = require_fit(budget(inputs, chip), path="serving")
+    scheduler = _scheduler(inputs.spec, kv)
+    network = _network(inputs, chip)
+    table = _lane_table(inputs, chip, scheduler, network)
+    point = _operating_point(inputs, table, scheduler, kv)
+    return PoolPlan(
+        role="both",
+        chip=chip,
+        calibration=inputs.calibration,
+        parallelism=inputs.parallelism,
+        replica_count=inputs.replica_count,
+        scheduler=scheduler,
+        step_table=table,
+        kv=kv,
+        operating_point=point,
+        bound=roofline_bound(table, batch=max(1, round(point.batch)), context_tokens=point.context_tokens),
+        terms=_step_terms(inputs, chip, scheduler, network, point),
+    )
+
+
+def budget(inputs: PoolInputs, chip: Chip) -> KvBudget:
+    spec = inputs.spec
+    return kv_budget(
+        inputs.architecture,
+        chip,
+        inputs.parallelism,
+        engine=inputs.engine,
+        weights_dtype=inputs.weights_dtype,
+        kv_dtype=inputs.kv_dtype,
+        gpu_memory_utilization=spec.kv.gpu_memory_utilization,
+        max_num_seqs=_number(spec.scheduler.max_num_seqs),
+        max_num_batched_tokens=_number(spec.scheduler.max_num_batched_tokens),
+        max_model_len=_number(spec.max_model_len),
+        block_size_tokens=spec.kv.block_size,
+        num_gpu_blocks_override=spec.num_gpu_blocks_override,
+        kv_cache_memory_bytes=spec.kv_cache_memory_bytes,
+    )
+
+
+def resolve_parallelism(
+    spec: Serving,
+    architecture: LlmArchitecture,
+    chip: Chip,
+    server: Server,
+    *,
+    chip_count: int,
+    engine: EngineConstants,
+    weights_dtype: str,
+    kv_dtype: str,
+) -> Parallelism:
+    """`tp: auto` becomes the smallest power of two that fits, inside the scale-up domain if it can be."""
+    wanted = spec.parallelism
+    if wanted.tp != "auto":
+        _check_divides(wanted, architecture)
+        _check_chips(wanted, chip_count)
+        return wanted
+    last = None
+    for tp in _tensor_degrees(architecture, server, chip_count // (wanted.pp * wanted.cp)):
+        last = wanted.model_copy(update={"tp": tp})
+        found = kv_budget(
+            architecture,
+            chip,
+            last,
+            engine=engine,
+            weights_dtype=weights_dtype,
+            kv_dtype=kv_dtype,
+            gpu_memory_utilization=spec.kv.gpu_memory_utilization,
+            max_num_seqs=_number(spec.scheduler.max_num_seqs),
+            max_num_batched_tokens=_number(spec.scheduler.max_num_batched_tokens),
+            max_model_len=_number(spec.max_model_len),
+            block_size_tokens=spec.kv.block_size,
+        )
+        if found.fits:
+            return last
+    if last is None:
+        _check_chips(wanted.model_copy(update={"tp": 1}), chip_count)
+        raise AssertionError("one rank always divides")
+    return last  # build_pool says what does not fit, and what would
+
+
+def _tensor_degrees(architecture: LlmArchitecture, server: Server, most: int) -> list[int]:
+    inside = max(1, server.scaleup_domain_chip_count)
+    degrees = [2**power for power in range(11) if 2**power <= most and architecture.heads % 2**power == 0]
+    return [tp for tp in degrees if tp <= max(inside, server.chips_per_server)]
+
+
+def _check_divides(wanted: Parallelism, architecture: LlmArchitecture) -> None:
+    tp = wanted.tp_ranks
+    if architecture.heads % tp:
+        divisors = [d for d in range(1, architecture.heads + 1) if architecture.heads % d == 0 and d <= 64]
+        raise InputError.at(
+            "serving.parallelism.tp",
+            "tp.does_not_divide",
+            "got {got}, which does not divide the {heads} attention heads of {model}; use one of {allowed}",
+            got=tp,
+            heads=architecture.heads,
+            model=architecture.name,
+            allowed=", ".join(map(str, divisors)),
+        )
+    if wanted.pp > architecture.layers:
+        raise InputError.at(
+            "serving.parallelism.pp",
+            "pp.too_many_stages",
+            "got {got} stages for {layers} layers; use at most {layers}",
+            got=wanted.pp,
+            layers=architecture.layers,
+        )
+    if wanted.ep > 1 and (
+        not architecture.is_moe or architecture.experts % wanted.ep or tp * wanted.pp % wanted.ep
+    ):
+        raise InputError.at(
+            "serving.parallelism.ep",
+            "ep.does_not_divide",
+            "got {got}; it must divide the {experts} experts of {model} and the chips of a replica, so use 1 or a "
+            "common divisor",
+            got=wanted.ep,
+            experts=architecture.experts,
+            model=architecture.name,
+        )
+
+
+def _check_chips(wanted: Parallelism, chip_count: int) -> None:
+    if wanted.replica_chip_count > chip_count:
+        raise InfeasibleError.at(
+            "hardware.chip_count",
+            "chips.too_few",
+            "one replica needs tp × pp × cp = {needed} chips and {got} are owned; own {needed} or lower tp or pp",
+            needed=wanted.replica_chip_count,
+            got=chip_count,
+        )
+
+
+def _scheduler(spec: Serving, kv: KvBudget) -> SchedulerParameters:
+    lanes = _pp(kv)
+    return SchedulerParameters(
+        kind=spec.scheduler.kind,
+        max_num_seqs=max(1, kv.max_num_seqs // lanes),
+        max_num_batched_tokens=kv.max_num_batched_tokens,
+    )
+
+
+def _pp(kv: KvBudget) -> int:
+    return len(kv.ranks)
+
+
+def _network(inputs: PoolInputs, chip: Chip) -> Interconnect:
+    return interconnect(
+        chip,
+        inputs.server,
+        inputs.calibration,
+        fabric=inputs.fabric,
+        reference_scaleup_bytes_per_s=inputs.reference_scaleup_bytes_per_s,
+    )
+
+
+def _lane_table(
+    inputs: PoolInputs, chip: Chip, scheduler: SchedulerParameters, network: Interconnect
+) -> StepTimeTable:
+    parallelism = inputs.parallelism
+    tokens = np.arange(scheduler.max_num_batched_tokens + 1, dtype=np.float64)
+    payload = tokens * inputs.architecture.hidden * BYTES_OF_ACTIVATION
+    each_s = collective_times_s("all_reduce", payload, parallelism.tp_ranks, network)
+    table = build_step_table(
+        inputs.architecture,
+        chip,
+        inputs.calibration,
+        parallelism,
+        weights_dtype=inputs.weights_dtype,
+        kv_dtype=inputs.kv_dtype,
+        max_tokens=scheduler.max_num_batched_tokens,
+        max_sequences=scheduler.max_num_seqs,
+        communication_s=all_reduces_per_step(inputs) * each_s,
+        attention=inputs.spec.attention,
+    )
+    return table if parallelism.pp == 1 else _all_stages(table, parallelism.pp)
+
+
+def all_reduces_per_step(inputs: PoolInputs) -> float:
+    """Two per layer of the slowest stage: after attention and after the MLP or experts."""
+    return 2.0 * -(-inputs.architecture.layers // inputs.parallelism.pp)
+
+
+def _all_stages(table: StepTimeTable, pp: int) -> StepTimeTable:
+    """A lane's step passes every stage; its work counts on all of them."""
+    return replace(table, **{name: getattr(table, name) * pp for name in _PER_STEP_SCALED})
+
+
+def _operating_point(
+    inputs: PoolInputs, table: StepTimeTable, scheduler: SchedulerParameters, kv: KvBudget
+) -> OperatingPoint:
+    """The steady state that the offered load, or the users of a closed loop, keep one lane in."""
+    requests, lanes = inputs.requests, inputs.replica_count * inputs.parallelism.pp
+    curve = throughput_curve(
+        table,
+        scheduler=scheduler,
+        block_count=lane_block_count(kv, inputs.parallelism),
+        block_size_tokens=kv.block_size_tokens,
+        input_tokens=requests.input_tokens,
+        output_tokens=requests.output_tokens,
+    )
+    offered = None if inputs.requests.concurrency else offered_request_per_s(requests)
+    if offered is None:
+        batch = float(min(inputs.requests.concurrency / lanes, curve.batch.max()))
+    else:
+        batch = curve.batch_at(offered / lanes)
+    return OperatingPoint(
+        batch=max(1.0, batch),
+        context_tokens=curve.mix.context_tokens or curve.mix.input_tokens,
+        input_tokens=curve.mix.input_tokens,
+        capacity_request_per_s=curve.capacity_request_per_s * lanes,
+        offered_request_per_s=offered,
+    )
+
+
+def offered_request_per_s(requests: Requests) -> float:
+    """Mean arrival rate over the span of the arrivals."""
+    span = float(requests.arrival_s[-1] - requests.arrival_s[0]) if len(requests) > 1 else 0.0
+    return (len(requests) - 1) / span if span > 0 else float("inf") if len(requests) > 1 else 0.0
+
+
+def lane_block_count(kv: KvBudget, parallelism: Parallelism) -> int:
+    return max(1, kv.sequence_block_count // parallelism.pp)
+
+
+def _step_terms(
+    inputs: PoolInputs,
+    chip: Chip,
+    scheduler: SchedulerParameters,
+    network: Interconnect,
+    point: OperatingPoint,
+) -> dict[str, Term]:
+    """The steps as Why trees at the operating point."""
+    model = step_model(
+        inputs.architecture,
+        chip,
+        inputs.calibration,
+        inputs.parallelism,
+        weights_dtype=inputs.weights_dtype,
+        kv_dtype=inputs.kv_dtype,
+        max_tokens=scheduler.max_num_batched_tokens,
+        attention=inputs.spec.attention,
+    )
+    batch = float(max(1, round(point.batch)))
+    chunk = float(min(max(1, round(point.input_tokens)), scheduler.max_num_batched_tokens))
+    decode = decode_step(
+        model,
+        batch=batch,
+        context_tokens=point.context_tokens,
+        communication_s=_communication(inputs, network, batch),
+    )
+    prefill = prefill_step(model, tokens=chunk, communication_s=_communication(inputs, network, chunk))
+    return {
+        "compute.decode_step_s": _through_stages(decode, inputs.parallelism).named("compute.decode_step_s"),
+        "compute.prefill_step_s": _through_stages(prefill, inputs.parallelism).named(
+            "compute.prefill_step_s"
+        ),
+    }
+
+
+def _communication(inputs: PoolInputs, network: Interconnect, tokens: float) -> Term | None:
+    if inputs.parallelism.tp_ranks == 1:
+        return None
+    width = inputs.architecture.leaf("hidden")
+    in_step = leaf(tokens, "tokens", kind="derived", source="tokens of the step")
+    payload = (in_step * width * constant(BYTES_OF_ACTIVATION, "bytes_per_element")).named("payload_bytes")
+    each = collective_s("all_reduce", payload, inputs.parallelism.tp_ranks, network)
+    calls = constant(all_reduces_per_step(inputs), "all_reduces_per_step")
+    return (calls * each).named("communication_s")
+
+
+def _through_stages(step: Term, parallelism: Parallelism) -> Term:
+    return step if parallelism.pp == 1 else step * leaf(parallelism.pp, "pp", path="serving.parallelism.pp")
+
+
+def _number(value: int | str | None) -> int | None:
+    return value if isinstance(value, int) else None

@@ -1,0 +1,87 @@
+"""Reliability of the plan: slice goodput, interruptions and checkpoints of one slice, replicas up.
+
+A slice larger than the fleet has no goodput; that is a warning where the user asked for such a slice, and
+silence where the default of 1,024 chips meets a smaller fleet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from simcore.catalog.types import Server
+from simcore.errors import Message
+from simcore.reliability import (
+    ReliabilitySpec,
+    SliceSystem,
+    checkpoint_interval_term,
+    goodput_term,
+    mtbf_term,
+    slice_goodput_series,
+    slice_goodput_terms,
+)
+from simcore.reliability.failures import servers_of, small_job_warning
+from simcore.why import Term
+
+CHIPS_PER_CUBE = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlicePlan:
+    """Terms by metric id, the curve over slice sizes, and what a reader should know."""
+
+    terms: Mapping[str, Term]
+    series: Mapping[str, Any]
+    warnings: tuple[Message, ...]
+
+
+def plan_slices(spec: ReliabilitySpec, server: Server, *, chip_count: int) -> SlicePlan:
+    system = SliceSystem(
+        chip_count=chip_count,
+        chips_per_cube=CHIPS_PER_CUBE,
+        chips_per_host=min(server.chips_per_server, CHIPS_PER_CUBE),
+        host_availability_fraction=spec.host_availability_fraction,
+    )
+    whole = system.cube_count * system.chips_per_cube
+    if spec.slice_chips > whole:
+        return SlicePlan(terms={}, series={}, warnings=_too_large(spec, whole))
+    mtbf = mtbf_term(
+        server_count=servers_of(spec.slice_chips, server.chips_per_server), failures=spec.failures
+    )
+    interval = checkpoint_interval_term(
+        spec.checkpoint_interval_s, write_s=spec.checkpoint_write_s, mtbf=mtbf
+    )
+    goodput = goodput_term(
+        interval=interval, write_s=spec.checkpoint_write_s, restart_s=spec.restart_s, mtbf=mtbf
+    )
+    small = small_job_warning(chip_count=spec.slice_chips)
+    return SlicePlan(
+        terms=slice_goodput_terms(system, spec.slice_chips)
+        | {
+            "reliability.mtbf_s": mtbf,
+            "reliability.checkpoint_interval_s": interval,
+            "reliability.goodput_fraction": goodput,
+        },
+        series={"slice_goodput": dict(slice_goodput_series(system))},
+        warnings=(small,) if small else (),
+    )
+
+
+def _too_large(spec: ReliabilitySpec, whole: int) -> tuple[Message, ...]:
+    if "slice_chips" not in spec.model_fields_set:
+        return ()
+    return (
+        Message(
+            code="reliability.slice_too_large",
+            template="a slice of {slice_chips:,} chips is larger than the {whole:,} chips in whole cubes of 64; its "
+            "goodput is not computed",
+            params={"slice_chips": spec.slice_chips, "whole": whole},
+            path="reliability.slice_chips",
+        ),
+    )
+
+
+def replica_hosts(replica_chip_count: int, server: Server) -> int:
+    return max(1, math.ceil(replica_chip_count / max(1, server.chips_per_server)))

@@ -1,0 +1,299 @@
+"""`simulate(plan, on_event)`: run what the plan describes and say what came out, as it comes.
+
+Stages, cheapest first: the plan's closed forms at once, then the serving engine in slices of simulated
+time, then its statistics, the partition of chip time and the money per token. `on_event(kind, payload)`
+hears each; whoever listens may raise to stop the run. Same plan, same result, bit for bit.
+
+The partition (unit: owned chip-seconds; the parts sum to 1): *compute* is flop/(e_c·peak), *hbm* what
+memory adds, *scaleup* exposed collectives, *overhead* launch and host work, *queue* no iteration running or
+chip not allocated, *failure* the share of time a replica's hosts are down, by which the rest is scaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from simcore.errors import Message
+from simcore.plan import ENGINE_VERSION, Plan, ServingPlan
+from simcore.plan.serving import lane_block_count
+from simcore.plan.slices import replica_hosts
+from simcore.reliability import replica_availability_term
+from simcore.serving.engine import Engine
+from simcore.serving.metrics import ServingMetrics, serving_metrics
+from simcore.serving.records import Records, Totals
+from simcore.why import Term, simulated
+
+OnEvent = Callable[[str, dict[str, Any]], None]
+SLICE_COUNT = 40
+RESOURCES = ("compute", "hbm", "scaleup", "scaleout", "host", "bubble", "overhead", "queue", "failure")
+
+
+class FindingsLike(Protocol):
+    """What `analyse` returns, as far as a result is concerned (analysis stands above simulation)."""
+
+    @property
+    def metrics(self) -> Mapping[str, float | str]: ...
+    @property
+    def tables(self) -> Mapping[str, Any]: ...
+    @property
+    def why(self) -> Mapping[str, Term]: ...
+    @property
+    def messages(self) -> Sequence[Message]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What came out. `as_dict` is the Result document of the interface; arrays are columns."""
+
+    scenario: str
+    digest: str
+    seed: int
+    metrics: Mapping[str, float | int | str]
+    series: Mapping[str, Mapping[str, Any]]
+    tables: Mapping[str, Any]
+    warnings: tuple[Message, ...]
+    why: Mapping[str, Term]
+    findings: tuple[Message, ...] = ()
+    bands: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    records: Records | None = None
+    engine_version: str = ENGINE_VERSION
+
+    def as_dict(self) -> dict[str, Any]:
+        tables = dict(self.tables)
+        if self.findings:
+            tables["findings"] = [finding.as_dict() | {"text": finding.text} for finding in self.findings]
+        return {
+            "schema_version": 1,
+            "engine_version": self.engine_version,
+            "digest": self.digest,
+            "seed": self.seed,
+            "scenario": self.scenario,
+            "metrics": {name: _plain(value) for name, value in self.metrics.items()},
+            "bands": {name: dict(band) for name, band in self.bands.items()},
+            "warnings": [warning.as_dict() for warning in self.warnings],
+            "series": {name: plain_columns(columns) for name, columns in self.series.items()},
+            "tables": tables,
+        }
+
+    def with_findings(self, findings: FindingsLike) -> Result:
+        return replace(
+            self,
+            metrics={**self.metrics, **findings.metrics},
+            tables={**self.tables, **findings.tables},
+            why={**self.why, **findings.why},
+            findings=tuple(findings.messages),
+        )
+
+
+def simulate(plan: Plan, on_event: OnEvent | None = None) -> Result:
+    """Run the plan. Events: `stage` (closed_forms, fabric, serving), `series`, `warning`."""
+    emit = on_event or _nobody
+    emit(
+        "stage",
+        {
+            "stage": "closed_forms",
+            "metrics": {name: _plain(value) for name, value in plan.metrics.items()},
+            "tables": dict(plan.tables),
+            "warnings": [warning.as_dict() for warning in plan.warnings],
+        },
+    )
+    result = Result(
+        scenario=plan.scenario.name,
+        digest=plan.digest,
+        seed=plan.seed,
+        metrics=plan.metrics,
+        series=plan.series,
+        tables=plan.tables,
+        warnings=plan.warnings,
+        why=plan.terms,
+    )
+    return result if plan.serving is None else _with_serving(plan, plan.serving, result, emit)
+
+
+def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEvent) -> Result:
+    pool = serving.pool
+    engine = _engine(serving)
+    series = _streamed(engine, len(serving.inputs.requests), emit)
+    records = engine.records()
+    outcome = _outcome(plan, serving, engine, records)
+    chip_time = partition(plan, serving, outcome)
+    metrics = {**outcome.metrics, **_time_metrics(chip_time, outcome)}
+    metrics["serving.replica_count"] = pool.replica_count
+    if pool.bound:
+        metrics["compute.roofline_bound"] = pool.bound
+    money = _money(
+        plan, metrics, engine.totals(), utilisation=1.0 - chip_time["queue"] - chip_time["failure"]
+    )
+    tables = {"where_time_goes": _time_rows(chip_time, engine)}
+    emit(
+        "stage",
+        {
+            "stage": "serving",
+            "metrics": {name: _plain(value) for name, value in metrics.items()}
+            | {name: term.value for name, term in money.items()},
+            "tables": tables,
+            "warnings": [warning.as_dict() for warning in outcome.warnings],
+        },
+    )
+    return replace(
+        result,
+        metrics={**result.metrics, **metrics, **{name: term.value for name, term in money.items()}},
+        series={**result.series, **series, **outcome.cdfs},
+        tables={**result.tables, **tables},
+        warnings=(*result.warnings, *outcome.warnings),
+        why={**result.why, **_simulated_terms(plan, metrics, len(serving.inputs.requests)), **money},
+        records=records,
+    )
+
+
+def _engine(serving: ServingPlan) -> Engine:
+    pool = serving.pool
+    return Engine(
+        pool.step_table,
+        scheduler=pool.scheduler,
+        block_count=lane_block_count(pool.kv, pool.parallelism),
+        block_size_tokens=pool.kv.block_size_tokens,
+        replica_count=pool.lane_count,
+        router=serving.inputs.spec.router,
+        requests=serving.inputs.requests,
+    )
+
+
+def _streamed(engine: Engine, request_count: int, emit: OnEvent) -> dict[str, dict[str, Any]]:
+    """Drive the engine to its end; the series as one piece."""
+    parts = []
+    for piece in engine.slices(target_count=SLICE_COUNT):
+        parts.append(piece.columns)
+        emit(
+            "series",
+            {
+                "name": "serving",
+                "columns": plain_columns(piece.columns),
+                "progress_fraction": piece.progress_fraction,
+                "completed_count": piece.completed_count,
+                "request_count": request_count,
+            },
+        )
+    names = parts[0] if parts else {}
+    return {"serving": {name: np.concatenate([part[name] for part in parts]) for name in names}}
+
+
+def _outcome(plan: Plan, serving: ServingPlan, engine: Engine, records: Records) -> ServingMetrics:
+    pool, slo = serving.pool, plan.scenario.workload.slo
+    return serving_metrics(
+        records,
+        engine.totals(),
+        pool.step_table,
+        slo_ttft_s=slo.ttft_s,
+        slo_tpot_s=slo.tpot_s,
+        capacity_request_per_s=pool.operating_point.capacity_request_per_s,
+        closed_loop=serving.inputs.requests.concurrency > 0,
+        chip_count=plan.fabric.chip_count,
+        chips_per_replica=pool.parallelism.replica_chip_count // pool.parallelism.pp,
+        peak_flop_per_s=pool.chip.peak_flop_per_s(serving.inputs.weights_dtype),
+        hbm_bytes_per_s=pool.chip.hbm_bytes_per_s,
+    )
+
+
+def partition(plan: Plan, serving: ServingPlan, outcome: ServingMetrics) -> dict[str, float]:
+    """Shares of owned chip time by resource; they sum to 1."""
+    allocated = serving.pool.chip_count / plan.fabric.chip_count
+    up = replica_availability_term(
+        host_availability_fraction=plan.scenario.reliability.host_availability_fraction,
+        hosts_per_replica=replica_hosts(serving.pool.parallelism.replica_chip_count, serving.inputs.server),
+    ).value
+    whole = sum(outcome.seconds.values()) or 1.0
+    shares = {name: seconds / whole * allocated for name, seconds in outcome.seconds.items()}
+    shares["queue"] = shares.get("queue", 0.0) + 1.0 - allocated
+    found = {name: shares.get(name, 0.0) * up for name in RESOURCES if name != "failure"}
+    return found | {"failure": 1.0 - up}
+
+
+def _time_metrics(chip_time: Mapping[str, float], outcome: ServingMetrics) -> dict[str, float]:
+    waits = {
+        f"analysis.waiting.{name}_fraction": chip_time[name]
+        for name in RESOURCES
+        if name != "compute" and (chip_time[name] > 0 or name in ("hbm", "overhead", "queue"))
+    }
+    found = {"analysis.busy_fraction": chip_time["compute"], **waits}
+    mfu = outcome.metrics.get("serving.mfu_fraction")
+    if isinstance(mfu, float):
+        found["analysis.effective_utilisation_fraction"] = mfu * (1.0 - chip_time["failure"])
+    return found
+
+
+def _time_rows(chip_time: Mapping[str, float], engine: Engine) -> list[dict[str, Any]]:
+    """Shares of chip time, and seconds of a mean iteration for what happens inside one."""
+    totals = engine.totals()
+    inside = [name for name in RESOURCES if name not in ("queue", "failure")]
+    busy = sum(chip_time[name] for name in inside) or 1.0
+    step_s = totals.busy_s / totals.iteration_count if totals.iteration_count else 0.0
+    return [
+        {
+            "resource": name,
+            "fraction": chip_time[name],
+            "s_per_iteration": step_s * chip_time[name] / busy if name in inside else None,
+        }
+        for name in RESOURCES
+        if chip_time[name] > 0
+    ]
+
+
+def _money(
+    plan: Plan, metrics: Mapping[str, float | int | str], totals: Totals, *, utilisation: float
+) -> dict[str, Term]:
+    """Power, running cost and cost per token at the measured utilisation and throughput.
+
+    Input and output share the bill by the tokens that passed through the layers (a convention: a mixed
+    iteration reads the weights once for both).
+    """
+    count = len(plan.serving.inputs.requests) if plan.serving else 0
+
+    def measured(value: float, name: str) -> Term:
+        return simulated(value, name, statistic="mean", count=count, seed=plan.seed)
+
+    used = measured(utilisation, "utilisation_fraction")
+    rates = {
+        "input_token_per_s": measured(
+            float(metrics.get("serving.input_token_per_s", 0.0)), "input_token_per_s"
+        ),
+        "output_token_per_s": measured(
+            float(metrics.get("serving.output_token_per_s", 0.0)), "output_token_per_s"
+        ),
+    }
+    tokens = totals.prefill_token_sum + totals.decode_sequence_sum
+    share = measured(totals.prefill_token_sum / tokens if tokens else 0.0, "prefill_token_fraction")
+    return (
+        plan.cost.terms(used)
+        | plan.cost.token_terms(**rates, utilisation=used)
+        | plan.cost.split_terms(prefill_share=share, **rates, utilisation=used)
+    )
+
+
+def _simulated_terms(plan: Plan, metrics: Mapping[str, float | int | str], count: int) -> dict[str, Term]:
+    """Leaves for what the engine measured; a closed form keeps its own tree."""
+    return {
+        name: simulated(float(value), name, statistic=name.rsplit(".", 1)[-1], count=count, seed=plan.seed)
+        for name, value in metrics.items()
+        if not isinstance(value, str) and name not in plan.terms
+    }
+
+
+def plain_columns(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
+    return {name: np.asarray(values).tolist() for name, values in columns.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Whole numbers as integers, numpy scalars as Python's."""
+    if isinstance(value, str):
+        return value
+    number = float(value)
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+def _nobody(kind: str, payload: dict[str, Any]) -> None:
+    """No one listens."""
