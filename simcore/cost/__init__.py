@@ -1,0 +1,21 @@
+"""Cost and energy: bill of materials, capital and running cost, cost per token, from dated price books."""
+
+from __future__ import annotations
+
+from simcore.cost.bill import BillRow, bill_of_materials
+from simcore.cost.capex import saving_bounds, saving_fraction
+from simcore.cost.model import CostModel, cost_model, full_load, switch_for
+from simcore.cost.spec import Alternative, EconomicsSpec
+
+__all__ = [
+    "Alternative",
+    "BillRow",
+    "CostModel",
+    "EconomicsSpec",
+    "bill_of_materials",
+    "cost_model",
+    "full_load",
+    "saving_bounds",
+    "saving_fraction",
+    "switch_for",
+]

@@ -1,0 +1,224 @@
+"""The cost model of one planned cluster: bill, capex, power, opex, TCO, cost per token.
+
+Everything that depends on how busy the chips are takes a utilisation term, so the plan can ask for the
+full-load figure and the simulation for the measured one with the same expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from simcore.catalog.types import Chip, Optic, OpticalSwitch, Price, PriceBook, Server, Switch
+from simcore.cost.bill import BillRow, bill_of_materials
+from simcore.cost.capex import capex_term, priced_fraction_term
+from simcore.cost.energy import chip_power_term, host_power_term, network_power_term, network_power_terms
+from simcore.cost.opex import (
+    energy_usd_per_hour,
+    floor_usd_per_hour,
+    tco_usd_per_year,
+    usd_per_million_tokens,
+)
+from simcore.cost.spec import EconomicsSpec
+from simcore.errors import Message
+from simcore.fabric import Fabric
+from simcore.why import LeafKind, Term, leaf, total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostModel:
+    """Prices and power of the whole cluster, before it is known how busy it is."""
+
+    economics: EconomicsSpec
+    chip: Chip
+    chip_count: int
+    bill: tuple[BillRow, ...]
+    hosts_power: Term
+    network_power: Term
+    plant_usd_per_w: Term | None
+
+    @property
+    def capex(self) -> Term | None:
+        return capex_term(self.bill)
+
+    def capex_band(self) -> tuple[float, float] | None:
+        """Low and high of the priced lines."""
+        low, high = capex_term(self.bill, "low"), capex_term(self.bill, "high")
+        return (low.value, high.value) if low and high else None
+
+    @property
+    def network_bill(self) -> tuple[BillRow, ...]:
+        return tuple(row for row in self.bill if row.group == "network")
+
+    @property
+    def fabric_capex(self) -> Term | None:
+        found = capex_term(self.network_bill)
+        return found.named("fabric_capex_usd") if found else None
+
+    @property
+    def compute_capex(self) -> Term | None:
+        found = capex_term([row for row in self.bill if row.group == "compute"])
+        return found.named("compute_capex_usd") if found else None
+
+    def it_power(self, utilisation: Term) -> Term:
+        chips = chip_power_term(self.chip, self.chip_count, utilisation)
+        return total(chips, self.hosts_power, self.network_power).named("it_power_w")
+
+    def power(self, utilisation: Term) -> Term:
+        pue = leaf(self.economics.pue, "pue", path="economics.pue")
+        return (self.it_power(utilisation) * pue).named("power_w")
+
+    def opex(self, utilisation: Term) -> Term:
+        energy = energy_usd_per_hour(self.power(utilisation), self.economics)
+        floor = floor_usd_per_hour(self.it_power(full_load()), self.plant_usd_per_w)
+        return (energy if floor is None else energy + floor).named("opex_usd_per_hour")
+
+    def tco(self, utilisation: Term) -> Term:
+        return tco_usd_per_year(self.capex, self.opex(utilisation), self.economics)
+
+    def compute_tco(self, utilisation: Term) -> Term:
+        """Chips, servers, their energy and floor; no network: the base of the waiting tax."""
+        pue = leaf(self.economics.pue, "pue", path="economics.pue")
+        watts = chip_power_term(self.chip, self.chip_count, utilisation) + self.hosts_power
+        energy = energy_usd_per_hour(watts * pue, self.economics)
+        full = chip_power_term(self.chip, self.chip_count, full_load()) + self.hosts_power
+        floor = floor_usd_per_hour(full, self.plant_usd_per_w)
+        running = energy if floor is None else energy + floor
+        return tco_usd_per_year(self.compute_capex, running, self.economics).named("compute_tco_usd_per_year")
+
+    def terms(self, utilisation: Term | None = None) -> dict[str, Term]:
+        """Metrics by id, at full load where no utilisation is given; an unpriced amount is absent."""
+        used = utilisation or full_load()
+        found = {
+            "cost.opex_usd_per_hour": self.opex(used),
+            "cost.power_w": self.power(used),
+            "cost.priced_fraction": priced_fraction_term(self.bill),
+            "fabric.fabric_power_w": self.network_power,
+        }
+        if self.capex is not None:
+            found |= {"cost.capex_usd": self.capex, "cost.tco_usd_per_year": self.tco(used)}
+        if self.fabric_capex is not None:
+            found["fabric.fabric_capex_usd"] = self.fabric_capex
+        return found
+
+    def token_terms(
+        self, *, input_token_per_s: Term, output_token_per_s: Term, utilisation: Term
+    ) -> dict[str, Term]:
+        """Cost and energy per token at a throughput; absent where no token is made or nothing is priced."""
+        if output_token_per_s.value <= 0:
+            return {}
+        joule = (self.power(utilisation) / output_token_per_s).named("joule_per_token")
+        found = {"cost.joule_per_token": joule}
+        if self.capex is not None:
+            tco = self.tco(utilisation)
+            both = input_token_per_s + output_token_per_s
+            name = "usd_per_million_output_tokens"
+            found["cost.usd_per_million_output_tokens"] = usd_per_million_tokens(
+                tco, output_token_per_s, name
+            )
+            found["cost.usd_per_million_tokens"] = usd_per_million_tokens(tco, both)
+        return found
+
+    def split_terms(
+        self,
+        *,
+        prefill_share: Term,
+        input_token_per_s: Term,
+        output_token_per_s: Term,
+        utilisation: Term,
+    ) -> dict[str, Term]:
+        """Cost per million input and output tokens, split by the chip-seconds of prefill and decode."""
+        if self.capex is None or min(input_token_per_s.value, output_token_per_s.value) <= 0:
+            return {}
+        tco = self.tco(utilisation)
+        prefill, decode = tco * prefill_share, tco * (1 - prefill_share)
+        key = "cost.usd_per_million_tokens"
+        return {
+            f"{key}.input": usd_per_million_tokens(prefill, input_token_per_s),
+            f"{key}.output": usd_per_million_tokens(decode, output_token_per_s),
+        }
+
+    @property
+    def warnings(self) -> tuple[Message, ...]:
+        unpriced = [row.label.replace("_", " ") for row in self.bill if not row.priced]
+        if not unpriced:
+            return ()
+        return (
+            Message(
+                code="cost.unpriced",
+                template="no price for {items}: the totals are partial",
+                params={"items": ", ".join(unpriced)},
+                path="economics.price_book",
+            ),
+        )
+
+    def bill_table(self, utilisation: Term | None = None) -> list[dict[str, Any]]:
+        """The result's `bill` table; chips draw what this utilisation says."""
+        chips_w = chip_power_term(self.chip, self.chip_count, utilisation or full_load()).value
+        return [row.as_dict() | ({"power_w": chips_w} if row.label == "chips" else {}) for row in self.bill]
+
+
+def full_load() -> Term:
+    source = "kernels run all the time"
+    return leaf(1.0, "utilisation_fraction", kind="assumption", source=source)
+
+
+def cost_model(
+    *,
+    economics: EconomicsSpec,
+    chip: Chip,
+    server: Server,
+    chip_count: int,
+    fabric: Fabric,
+    book: PriceBook,
+    fabric_book: PriceBook,
+    switch: Switch | None = None,
+    optic: Optic | None = None,
+    optical_switch: OpticalSwitch | None = None,
+) -> CostModel:
+    """Bring catalog entries, prices and fabric together."""
+    network = network_power_terms(fabric, switch=switch, optic=optic, optical_switch=optical_switch)
+    hosts = host_power_term(server, chip_count)
+    power: Mapping[str, float] = {
+        "servers": hosts.value,
+        **{label: term.value for label, term in network.items()},
+    }
+    bill = bill_of_materials(
+        chip=chip,
+        server=server,
+        chip_count=chip_count,
+        fabric=fabric,
+        book=book,
+        fabric_book=fabric_book,
+        switch=switch,
+        optical_switch=optical_switch,
+        power_w=power,
+    )
+    return CostModel(
+        economics=economics,
+        chip=chip,
+        chip_count=chip_count,
+        bill=bill,
+        hosts_power=hosts,
+        network_power=network_power_term(network),
+        plant_usd_per_w=_plant(book.get("power_w"), book),
+    )
+
+
+def _plant(price: Price | None, book: PriceBook) -> Term | None:
+    if price is None:
+        return None
+    kind: LeafKind = "assumption" if price.source.kind in ("assumption", "estimate") else "catalog"
+    source = f"{book.name}: {price.source.title}"
+    return leaf(price.mid_usd, "plant_usd_per_w", kind=kind, source=source, dimension="")
+
+
+def switch_for(switches: Mapping[str, Switch], *, radix: int, port_bytes_per_s: float) -> Switch | None:
+    """The catalog's switch of this radix with the slowest ports that carry the links; None: none has it."""
+    able = [
+        entry
+        for entry in switches.values()
+        if entry.radix == radix and entry.port_bytes_per_s >= port_bytes_per_s * 0.999
+    ]
+    return min(able, key=lambda entry: (entry.port_bytes_per_s, entry.slug), default=None)
