@@ -105,7 +105,13 @@ class KvBudget:
     block_size_tokens: int
     fits: bool
     binding: str  # "" when it fits, else the largest consumer: weights, activation, non_torch, max_model_len
-    changes: tuple[Change, ...] = ()
+    request: MemoryRequest
+    other_chips: tuple[Chip, ...] = ()  # what a change of chip may turn to
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Up to three changes that would make it fit, cheapest first; none where it fits. Tried when asked."""
+        return () if self.fits else _changes(self.request, self, self.other_chips)
 
     @property
     def sequence_block_count(self) -> int:
@@ -130,7 +136,7 @@ def kv_budget(
     kv_cache_memory_bytes: float | None = None,
     other_chips: Sequence[Chip] = (),
 ) -> KvBudget:
-    """Budget of one replica. Where it does not fit, `changes` holds up to three that would."""
+    """Budget of one replica. Where it does not fit, its `changes` are up to three that would."""
     request = MemoryRequest(
         arch=arch,
         chip=chip,
@@ -146,14 +152,11 @@ def kv_budget(
         num_gpu_blocks_override=num_gpu_blocks_override,
         kv_cache_memory_bytes=kv_cache_memory_bytes,
     )
-    budget = budget_of(request)
-    if budget.fits:
-        return budget
-    return replace(budget, changes=_changes(request, budget, other_chips))
+    return budget_of(request, other_chips=tuple(other_chips))
 
 
-def budget_of(request: MemoryRequest) -> KvBudget:
-    """The budget alone, without looking for changes."""
+def budget_of(request: MemoryRequest, *, other_chips: tuple[Chip, ...] = ()) -> KvBudget:
+    """The same from a request, as suggestions try it."""
     ranks = tuple(_rank(request, stage) for stage in stages(request.arch, request.parallelism.pp))
     scarcest = min(ranks, key=lambda rank: rank.token_capacity.value)
     blocks = minimum(*(rank.block_count for rank in ranks)) if len(ranks) > 1 else scarcest.block_count
@@ -174,6 +177,8 @@ def budget_of(request: MemoryRequest) -> KvBudget:
         block_size_tokens=request.block_size_tokens,
         fits=fits,
         binding="" if fits else _binding(scarcest),
+        request=request,
+        other_chips=other_chips,
     )
 
 
