@@ -38,7 +38,7 @@ _USER: Final = Source(title="your override", kind="user")
 _TIMES: Final = re.compile(r"^\s*[x×*]\s*([0-9.eE+-]+)\s*$")
 # What model ids append to the name of the architecture they share.
 _VARIANTS: Final = re.compile(
-    r"(-(instruct|chat|hf|it|base|pt|thinking|fp8|fp4|nvfp4|mxfp4|int4|int8|bf16|awq|gptq|gguf|dynamic|static"
+    r"([-. ](instruct|chat|hf|it|base|pt|thinking|fp8|fp4|nvfp4|mxfp4|int4|int8|bf16|awq|gptq|gguf|dynamic|static"
     r"|pertensor|quantized|w[48]a(8|16)|v0\.[1-9]|\d{4}|\d{6}))+$"
 )
 T = TypeVar("T")

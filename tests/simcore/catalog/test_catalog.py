@@ -46,6 +46,8 @@ def test_unknown_slug_names_the_closest(kind: str, slug: str, closest: str) -> N
         ("deepseek-ai/DeepSeek-R1", "deepseek-v3"),
         ("openai/gpt-oss-120b", "gpt-oss-120b"),
         ("microsoft/phi-4", "phi-4"),
+        ("RedHatAI/Meta-Llama-3.1-8B-Instruct-quantized.w4a16", "llama-3.1-8b"),
+        ("MiniMaxAI/MiniMax-M2.5", "minimax-m2"),
         ("LLAMA-3.1-8B", "llama-3.1-8b"),
     ],
 )
