@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from simcore.compiled import compiled
+from simcore.compiled import compiled_in_place
 
 
-@compiled
+@compiled_in_place
 def blocks_for(tokens: int, block_size: int) -> int:
     """Blocks that hold `tokens` tokens.
 
@@ -24,7 +24,7 @@ def blocks_for(tokens: int, block_size: int) -> int:
     return (tokens + block_size - 1) // block_size
 
 
-@compiled
+@compiled_in_place
 def phase_of(step: int, tokens: int, block_size: int) -> int:
     """Phase (decode step modulo block) at which a sequence that starts decoding with `tokens` needs a block.
 
@@ -34,7 +34,7 @@ def phase_of(step: int, tokens: int, block_size: int) -> int:
     return (step + 1 - tokens) % block_size
 
 
-@compiled
+@compiled_in_place
 def run_blocks(phases: Any, base: int, block_size: int, step: int, sequences: int, steps: int) -> int:
     """Blocks that decode steps `step + 1 … step + steps` allocate for `sequences` sequences."""
     whole = steps // block_size
@@ -48,7 +48,7 @@ def run_blocks(phases: Any, base: int, block_size: int, step: int, sequences: in
     return needed
 
 
-@compiled
+@compiled_in_place
 def steps_within(
     phases: Any, base: int, block_size: int, step: int, sequences: int, steps: int, free: int
 ) -> int:

@@ -23,6 +23,7 @@ from simcore.serving.schedulers import SCHEDULER_CODES, WATERMARK_FRACTION, Sche
 from simcore.workload.requests import Requests
 
 SAMPLES_PER_RUN = 600
+_HORIZON_REQUESTS = 4096
 
 
 class Engine:
@@ -68,13 +69,14 @@ class Engine:
         """A guess of the simulated time that the run will take, for the spacing of samples only."""
         if len(self._requests) == 0:
             return 1.0
+        some = slice(None, None, -(-len(self._requests) // _HORIZON_REQUESTS))
         capacity = capacity_request_per_s(
             table,
             scheduler=scheduler,
             block_count=block_count,
             block_size_tokens=self._block_size,
-            input_tokens=self._inputs,
-            output_tokens=self._outputs,
+            input_tokens=self._inputs[some],
+            output_tokens=self._outputs[some],
         )
         served_s = len(self._requests) / (capacity * len(self._lanes)) if capacity > 0 else 1.0
         return max(float(self._arrival.max()), served_s, 1e-6)

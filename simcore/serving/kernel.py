@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from simcore.compiled import compiled
+from simcore.compiled import compiled_in_place, inlined
 from simcore.memory.kv_pool import blocks_for, run_blocks, steps_within
 from simcore.serving.lane import begin_decode, heap_down, leave_decode, vacate
 from simcore.serving.router import choose
@@ -42,7 +42,7 @@ _BARREN_LIMIT = 1_000_000  # iterations without one token emitted: a 1M-token pr
 _WIDEN_AFTER = 512
 
 
-@compiled
+@compiled_in_place
 def gap_bin(gap_s: float) -> int:
     """Bin of a gap: the exponent and the first bits of the mantissa of the float itself."""
     place = (np.float64(gap_s).view(np.int64) >> _SHIFT) - _OFFSET
@@ -50,7 +50,7 @@ def gap_bin(gap_s: float) -> int:
     return bounded
 
 
-@compiled
+@compiled_in_place
 def add_gaps(gaps: Any, totals: Any, rate: float, slope: float, first: int, last: int, count: int) -> None:
     """Gaps of `count` sequences over steps first…last of a run."""
     steps = last - first + 1
@@ -64,7 +64,7 @@ def add_gaps(gaps: Any, totals: Any, rate: float, slope: float, first: int, last
     totals.gap_s += count * (rate * steps + slope * 0.5 * (first + last) * steps)
 
 
-@compiled
+@compiled_in_place
 def add_gap(gaps: Any, totals: Any, gap_s: float, count: int) -> None:
     """`count` equal gaps that are not one step of a run."""
     gaps[gap_bin(gap_s)] += count
@@ -72,7 +72,7 @@ def add_gap(gaps: Any, totals: Any, gap_s: float, count: int) -> None:
     totals.gap_s += count * gap_s
 
 
-@compiled
+@compiled_in_place
 def steps_until(rate: float, slope: float, seconds: float, most: int) -> int:
     """Fewest steps, from 1 to `most`, whose sum reaches `seconds`."""
     if seconds <= 0.0:
@@ -89,7 +89,7 @@ def steps_until(rate: float, slope: float, seconds: float, most: int) -> int:
     return steps
 
 
-@compiled
+@compiled_in_place
 def looked_up(table: Any, count: int) -> float:
     """Entry `count`; beyond the end, the last entry in proportion (a prompt above the token budget)."""
     last = table.size - 1
@@ -97,7 +97,7 @@ def looked_up(table: Any, count: int) -> float:
     return value
 
 
-@compiled
+@compiled_in_place
 def tally(histogram: Any, count: int, iterations: int) -> None:
     """Count iterations so that histogram · table is the sum of what `looked_up` gave."""
     last = histogram.size - 1
@@ -107,7 +107,7 @@ def tally(histogram: Any, count: int, iterations: int) -> None:
         histogram[last] += iterations * (count / last)
 
 
-@compiled
+@inlined
 def start(
     lane: Any,
     seats: Any,
@@ -166,7 +166,7 @@ def start(
     return True
 
 
-@compiled
+@inlined
 def finish(clock: Any, rows: Any, arrival: Any, request: int, now: float) -> None:
     """A request is done; in a closed loop its client sends the next one at once."""
     rows[request].finish_s = now
@@ -175,7 +175,7 @@ def finish(clock: Any, rows: Any, arrival: Any, request: int, now: float) -> Non
     release(clock, arrival, now)
 
 
-@compiled
+@inlined
 def release(clock: Any, arrival: Any, now: float) -> None:
     """In a closed loop, the next request arrives now."""
     if clock.closed_loop == 1 and clock.released < clock.count:
@@ -183,7 +183,7 @@ def release(clock: Any, arrival: Any, now: float) -> None:
         clock.released += 1
 
 
-@compiled
+@inlined
 def end_decodes(
     clock: Any,
     lane: Any,
@@ -236,7 +236,7 @@ def end_decodes(
         finish(clock, rows, arrival, seat.request, now)
 
 
-@compiled
+@inlined
 def end_prefills(
     clock: Any,
     lane: Any,
@@ -289,7 +289,7 @@ def end_prefills(
     lane.barren = 0
 
 
-@compiled
+@inlined
 def end(
     clock: Any,
     lane: Any,
@@ -330,7 +330,7 @@ def end(
         end_prefills(clock, lane, seats, room, rows, phases, setup, totals, arrival, outputs, gaps)
 
 
-@compiled
+@compiled_in_place
 def order_up(lanes: Any, order: Any, place: int, index: int) -> None:
     """Sift a lane up in the heap of busy lanes, by (end, number)."""
     end_s = lanes[index].end_s
@@ -347,7 +347,7 @@ def order_up(lanes: Any, order: Any, place: int, index: int) -> None:
     lanes[index].order = place
 
 
-@compiled
+@compiled_in_place
 def order_down(lanes: Any, order: Any, count: int, place: int, index: int) -> None:
     """Sift a lane down in the heap of busy lanes."""
     end_s = lanes[index].end_s
@@ -371,7 +371,7 @@ def order_down(lanes: Any, order: Any, count: int, place: int, index: int) -> No
     lanes[index].order = place
 
 
-@compiled
+@compiled_in_place
 def arrive(
     clock: Any, lanes: Any, order: Any, rows: Any, setup: Any, arrival: Any, inputs: Any, outputs: Any
 ) -> int:
@@ -403,12 +403,13 @@ def arrive(
         steps = steps_until(lane.rate_s, lane.slope_s, now - lane.start_s, lane.steps)
         if steps < lane.steps:
             lane.steps = steps
-            lane.end_s = lane.start_s + (lane.rate_s * steps + lane.slope_s * 0.5 * steps * (steps + 1))
+            end_s = lane.start_s + (lane.rate_s * steps + lane.slope_s * 0.5 * steps * (steps + 1))
+            lane.end_s = max(end_s, now)  # the sum is not below now, its rounding may be
             order_up(lanes, order, lane.order, index)
     return -1
 
 
-@compiled
+@compiled_in_place
 def sample(clock: Any, lanes: Any, setup: Any, samples: Any) -> None:
     """Write down the state as it stands until the next event."""
     row = samples[clock.samples]
@@ -431,7 +432,7 @@ def sample(clock: Any, lanes: Any, setup: Any, samples: Any) -> None:
     clock.sample_s += clock.sample_interval_s
 
 
-@compiled
+@compiled_in_place
 def advance(
     clock: Any,
     lanes: Any,

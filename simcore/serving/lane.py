@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from simcore.compiled import compiled
+from simcore.compiled import compiled_in_place
 from simcore.memory.kv_pool import blocks_for, phase_of
 
 
-@compiled
+@compiled_in_place
 def heap_push(lane: Any, seats: Any, room: Any, seat: int, key: int) -> None:
     """Enter a seat's next event."""
     base = lane.base
@@ -22,7 +22,7 @@ def heap_push(lane: Any, seats: Any, room: Any, seat: int, key: int) -> None:
     heap_up(base, seats, room, place, seat, key)
 
 
-@compiled
+@compiled_in_place
 def heap_up(base: int, seats: Any, room: Any, place: int, seat: int, key: int) -> None:
     """Sift (key, seat) up from an empty place."""
     while place > 0:
@@ -38,7 +38,7 @@ def heap_up(base: int, seats: Any, room: Any, place: int, seat: int, key: int) -
     seats[seat].place = place
 
 
-@compiled
+@compiled_in_place
 def heap_down(base: int, count: int, seats: Any, room: Any, place: int, seat: int, key: int) -> None:
     """Sift (key, seat) down from an empty place of a heap of `count`."""
     while True:
@@ -58,7 +58,7 @@ def heap_down(base: int, count: int, seats: Any, room: Any, place: int, seat: in
     seats[seat].place = place
 
 
-@compiled
+@compiled_in_place
 def heap_remove(lane: Any, seats: Any, room: Any, place: int) -> None:
     """Take out whatever stands at `place`."""
     base = lane.base
@@ -73,7 +73,7 @@ def heap_remove(lane: Any, seats: Any, room: Any, place: int) -> None:
         heap_down(base, count, seats, room, place, seat, key)
 
 
-@compiled
+@compiled_in_place
 def first_waiting_tokens(lane: Any, room: Any, inputs: Any) -> int:
     """Tokens that the first in line must prefill: its prompt and, after a preemption, what it had generated."""
     if lane.stack_count > 0:
@@ -84,7 +84,7 @@ def first_waiting_tokens(lane: Any, room: Any, inputs: Any) -> int:
     return tokens
 
 
-@compiled
+@compiled_in_place
 def admit(lane: Any, seats: Any, room: Any, rows: Any, inputs: Any, now: float) -> int:
     """Seat the first in line, in prefill, holding nothing yet."""
     base = lane.base
@@ -120,7 +120,7 @@ def admit(lane: Any, seats: Any, room: Any, rows: Any, inputs: Any, now: float) 
     return seat_id
 
 
-@compiled
+@compiled_in_place
 def prefill(lane: Any, seat: Any, setup: Any, chunk: int, blocks: int) -> None:
     """Schedule the next `chunk` tokens of a prompt, into `blocks` new blocks."""
     done = float(seat.done)
@@ -137,7 +137,7 @@ def prefill(lane: Any, seat: Any, setup: Any, chunk: int, blocks: int) -> None:
         lane.finishing += 1
 
 
-@compiled
+@compiled_in_place
 def begin_decode(lane: Any, seats: Any, room: Any, phases: Any, setup: Any, seat_id: int, left: int) -> None:
     """A prompt is done and `left` tokens are still to come: join the decoding batch."""
     seat = seats[seat_id]
@@ -159,7 +159,7 @@ def begin_decode(lane: Any, seats: Any, room: Any, phases: Any, setup: Any, seat
     heap_push(lane, seats, room, seat_id, key)
 
 
-@compiled
+@compiled_in_place
 def leave_decode(lane: Any, seat: Any, phases: Any, setup: Any) -> int:
     """Take a sequence out of the sums of the decoding batch; returns the tokens it holds."""
     held: int = seat.target + lane.step - seat.start
@@ -172,7 +172,7 @@ def leave_decode(lane: Any, seat: Any, phases: Any, setup: Any) -> int:
     return held
 
 
-@compiled
+@compiled_in_place
 def vacate(lane: Any, seats: Any, room: Any, setup: Any, seat_id: int, held: int) -> None:
     """Give back a sequence's blocks and seat."""
     seat = seats[seat_id]
@@ -188,7 +188,7 @@ def vacate(lane: Any, seats: Any, room: Any, setup: Any, seat_id: int, held: int
     lane.running -= 1
 
 
-@compiled
+@compiled_in_place
 def preempt_last(
     lane: Any, seats: Any, room: Any, rows: Any, phases: Any, setup: Any, totals: Any, now: float
 ) -> None:

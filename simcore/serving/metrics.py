@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from simcore.compute.step_table import StepTimeTable
 from simcore.errors import Message
 from simcore.serving.attribution import flop_per_chip, moved_bytes_per_chip, seconds_by_resource
+from simcore.serving.ordering import sorted_values
 from simcore.serving.records import Floats, Records, Totals
 from simcore.serving.state import FINISHED, REJECTED
 
@@ -62,7 +63,7 @@ def serving_metrics(
     metrics: dict[str, float | int | str] = {}
     cdfs: dict[str, dict[str, Floats]] = {}
     for name, values in (("ttft_s", ttft_s), ("tpot_s", tpot_s), ("e2e_s", e2e_s), ("queue_s", queue_s)):
-        ordered = np.sort(values)
+        ordered = sorted_values(values)
         metrics |= _statistics(f"serving.{name}", ordered)
         if name != "queue_s" and len(ordered):
             cdfs[f"{name.removesuffix('_s')}_cdf"] = {name: _at(ordered, _FRACTIONS), "fraction": _FRACTIONS}

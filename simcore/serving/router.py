@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from simcore.compiled import compiled
+from simcore.compiled import compiled_in_place
 from simcore.spec import Spec
 
 
@@ -22,7 +22,7 @@ Router = RoundRobin  # a discriminated union as soon as there is a second policy
 ROUTER_CODES: Final = {"round_robin": 0}
 
 
-@compiled
+@compiled_in_place
 def choose(code: int, turn: int, replica_count: int) -> int:
     """The replica for the `turn`-th accepted request (`code` selects the policy)."""
     return turn % replica_count

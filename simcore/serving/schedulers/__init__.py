@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from simcore.compiled import compiled
+from simcore.compiled import inlined
 from simcore.errors import InputError
 from simcore.serving.schedulers import chunked_prefill, continuous
 from simcore.serving.schedulers.chunked_prefill import ChunkedPrefill
@@ -46,7 +46,7 @@ class SchedulerParameters:
             )
 
 
-@compiled
+@inlined
 def schedule(
     lane: Any, seats: Any, room: Any, rows: Any, phases: Any, inputs: Any, setup: Any, totals: Any, now: float
 ) -> None:

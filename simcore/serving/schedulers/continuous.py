@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from simcore.compiled import compiled
+from simcore.compiled import inlined
 from simcore.memory.kv_pool import blocks_for
 from simcore.serving.lane import admit, first_waiting_tokens, preempt_last, prefill
 from simcore.spec import Spec
@@ -26,7 +26,7 @@ class Continuous(Spec):
     max_num_batched_tokens: Literal["auto"] | Annotated[int, Field(ge=1, le=1_048_576)] = "auto"
 
 
-@compiled
+@inlined
 def schedule(
     lane: Any, seats: Any, room: Any, rows: Any, phases: Any, inputs: Any, setup: Any, totals: Any, now: float
 ) -> None:
