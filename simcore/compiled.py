@@ -13,10 +13,12 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _PACKAGE = Path(__file__).parent
+_ALWAYS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+_IN_PLACE: dict[str, Any] = _ALWAYS | {"_nrt": False}
 
 
 def source_hash() -> str:
@@ -54,7 +56,7 @@ try:
     import numba
 
     if _folder is not None:
-        numba.config.CACHE_DIR = str(_folder)  # also where numba was imported before us
+        vars(numba.config)["CACHE_DIR"] = str(_folder)  # also where numba was imported before us
     HAVE_COMPILER = True
 except ImportError:  # no wheel for this platform: same code, slow
     HAVE_COMPILER = False
@@ -68,8 +70,7 @@ def compiled(function: _F) -> _F:
     """
     if not HAVE_COMPILER:
         return function
-    result: _F = numba.njit(cache=_folder is not None, nogil=True, error_model="numpy")(function)
-    return result
+    return cast("_F", numba.njit(cache=_folder is not None, **_ALWAYS)(function))
 
 
 def compiled_in_place(function: _F) -> _F:
@@ -79,13 +80,11 @@ def compiled_in_place(function: _F) -> _F:
     """
     if not HAVE_COMPILER:
         return function
-    result: _F = numba.njit(cache=_folder is not None, nogil=True, _nrt=False, error_model="numpy")(function)
-    return result
+    return cast("_F", numba.njit(cache=_folder is not None, **_IN_PLACE)(function))
 
 
 def inlined(function: _F) -> _F:
     """`compiled_in_place`, copied into its callers: for a part of a kernel that takes many arrays."""
     if not HAVE_COMPILER:
         return function
-    result: _F = numba.njit(nogil=True, _nrt=False, error_model="numpy", inline="always")(function)
-    return result
+    return cast("_F", numba.njit(inline="always", **_IN_PLACE)(function))
