@@ -31,7 +31,8 @@ from simcore.plan import Plan, plan
 from simcore.scenario import Scenario
 from simcore.simulate import simulate
 from simcore.why import as_dict
-from simcore.workload.traces import TraceTable
+from simcore.workload.arrivals import Trace
+from simcore.workload.traces import TraceTable, cut
 
 logger = logging.getLogger(__name__)
 
@@ -77,32 +78,42 @@ def compute(run: Run, log: RunLog) -> tuple[dict[str, Any], dict[str, Any]]:
     """The Result document, and the expression tree of each of its metrics."""
     plan = plan_document(run.revision.document, viewer_owning(run.revision.scenario))
     result = simulate(plan, on_event=log)
-    analyse(plan, result, on_event=log)
-    document = plain({**result.as_dict(), "digest": plan.digest})
-    return document, {metric: as_dict(term) for metric, term in result.why.items()}
+    result = result.with_findings(analyse(plan, result, on_event=log))
+    return plain(result.as_dict()), {metric: as_dict(term) for metric, term in result.why.items()}
 
 
 def plan_document(document: Mapping[str, Any], viewer: Viewer) -> Plan:
     """The plan of a document, with what its owner may read and within this site's limits."""
     scenario = Scenario.parse(document)
-    arrivals = scenario.workload.arrivals
     if scenario.workload.request_count > settings.MAX_REQUESTS_PER_RUN:
         raise InputError.at(
             "workload.request_count", "limit.requests", "got {got:,}; this site simulates up to {allowed:,} "
             "requests at a time", got=scenario.workload.request_count, allowed=settings.MAX_REQUESTS_PER_RUN,
         )  # fmt: skip
-    if arrivals.kind == "trace" and arrivals.path:
+    return plan(scenario, default_catalog(), traces=partial(read_upload, viewer))
+
+
+def read_upload(viewer: Viewer, arrivals: Trace) -> TraceTable:
+    """The trace that a scenario names, if it is an upload of the viewer's."""
+    if arrivals.path:
         raise InputError.at(
             "workload.arrivals.path", "trace.path", "files are read on the command line only; upload the trace and "
             "choose it here",
         )  # fmt: skip
-    sha256 = arrivals.trace if arrivals.kind == "trace" else None
-    return plan(scenario, default_catalog(), traces=traces_of(viewer, sha256) if sha256 else None)
-
-
-def traces_of(viewer: Viewer, sha256: str) -> dict[str, TraceTable]:
-    """The trace of this hash, if it is the viewer's; the plan refuses one that is not there."""
-    return {upload.sha256: upload.table() for upload in own_traces(viewer).filter(sha256=sha256)}
+    upload = own_traces(viewer).filter(sha256=arrivals.trace).first()
+    if upload is None:
+        raise InputError.at(
+            "workload.arrivals.trace", "trace.unknown", "none of your uploads is {got!r}; upload the trace, then "
+            "choose it here", got=str(arrivals.trace)[:16],
+        )  # fmt: skip
+    table = cut(upload.table(), time_scale=arrivals.time_scale, limit=arrivals.limit, window=arrivals.window)
+    if len(table.timestamp_s) > settings.MAX_REQUESTS_PER_RUN:
+        raise InputError.at(
+            "workload.arrivals.limit", "limit.requests", "the trace has {got:,} rows; this site simulates up to "
+            "{allowed:,} requests at a time, so set limit", got=len(table.timestamp_s),
+            allowed=settings.MAX_REQUESTS_PER_RUN,
+        )  # fmt: skip
+    return table
 
 
 def enqueue(run: Run) -> None:

@@ -9,7 +9,7 @@ first row; `window` cuts between two instants (the window's start becomes 0); `l
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Final
 
@@ -88,6 +88,19 @@ def read_trace(
         skipped_rows=skipped,
         skipped_count=skipped_count,
     )
+
+
+def cut(
+    table: TraceTable,
+    *,
+    time_scale: float = 1.0,
+    limit: int | None = None,
+    window: tuple[float, float] | None = None,
+) -> TraceTable:
+    """A trace that was read whole before, cut and scaled as `read_trace` does."""
+    rows = (table.timestamp_s, table.input_tokens.astype(float), table.output_tokens.astype(float))
+    instants, inputs, outputs = _shaped(rows, time_scale=time_scale, limit=limit, window=window)
+    return replace(table, timestamp_s=instants, input_tokens=inputs, output_tokens=outputs)
 
 
 def _contents(source: Path | bytes | IO[bytes], max_bytes: int, path: str) -> bytes:
