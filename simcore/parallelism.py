@@ -7,10 +7,12 @@ each other, so a group of `tp ≤ scale-up domain` never leaves the server.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
 
+from simcore.catalog.types import LlmArchitecture
 from simcore.spec import Spec
 
 
@@ -43,4 +45,44 @@ def stage_layers(layers: int, pp: int) -> tuple[int, ...]:
     stages = [layers // pp] * pp
     for extra in range(layers % pp):
         stages[-2 - extra] += 1
+    return tuple(stages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineStage:
+    """How many layers of each kind one pipeline stage holds."""
+
+    layers: int
+    moe_layers: int
+    window_layers: int
+    is_first: bool
+    is_last: bool
+
+    @property
+    def dense_layers(self) -> int:
+        return self.layers - self.moe_layers
+
+    @property
+    def full_layers(self) -> int:
+        return self.layers - self.window_layers
+
+
+def pipeline_stages(arch: LlmArchitecture, pp: int) -> tuple[PipelineStage, ...]:
+    """The stages of a model. Only counts are known, so leading layers are the dense ones and window layers
+    are spread evenly."""
+    stages, start = [], 0
+    for index, layers in enumerate(stage_layers(arch.layers, pp)):
+        end = start + layers
+        dense = max(0, min(end, arch.dense_layers) - start) if arch.is_moe else layers
+        window = round(arch.window_layers * end / arch.layers)
+        window -= round(arch.window_layers * start / arch.layers)
+        stage = PipelineStage(
+            layers=layers,
+            moe_layers=layers - dense,
+            window_layers=window,
+            is_first=index == 0,
+            is_last=index == pp - 1,
+        )
+        stages.append(stage)
+        start = end
     return tuple(stages)

@@ -12,33 +12,16 @@ over the logits.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from simcore.catalog.types import BYTES_PER_ELEMENT, Chip, LlmArchitecture
 from simcore.compute.calibration import OperatorClass, arithmetic_dtype
 from simcore.compute.roofline import Amount, plus, power, times
-from simcore.parallelism import Parallelism, stage_layers
+from simcore.parallelism import Parallelism, PipelineStage, pipeline_stages
 from simcore.why import Term, ceil, constant, leaf, total
 
 _ACTIVATION_BYTES: Final = constant(2.0, "activation_bytes")  # residual stream and outputs stay at 16 bit
 _MULTIPLY_ADD: Final = constant(2.0, "flop_per_multiply_add")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """How many layers of each kind the slowest pipeline stage holds."""
-
-    layers: int
-    moe_layers: int
-    window_layers: int
-
-    @property
-    def dense_layers(self) -> int:
-        return self.layers - self.moe_layers
-
-    @property
-    def full_layers(self) -> int:
-        return self.layers - self.window_layers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,21 +54,9 @@ class Operator:
         return self.read_weight_bytes(tokens) + io_bytes
 
 
-def bottleneck_stage(arch: LlmArchitecture, pp: int) -> Stage:
-    """The pipeline stage with most layers, ties to the one with most expert layers.
-
-    Only counts are known, so leading layers are the dense ones and window layers are spread evenly.
-    """
-    stages, start = [], 0
-    for layers in stage_layers(arch.layers, pp):
-        end = start + layers
-        dense = max(0, min(end, arch.dense_layers) - start) if arch.is_moe else layers
-        window = round(arch.window_layers * end / arch.layers) - round(
-            arch.window_layers * start / arch.layers
-        )
-        stages.append(Stage(layers=layers, moe_layers=layers - dense, window_layers=window))
-        start = end
-    return max(stages, key=lambda stage: (stage.layers, stage.moe_layers))
+def bottleneck_stage(arch: LlmArchitecture, pp: int) -> PipelineStage:
+    """The pipeline stage with most layers, ties to the one with most expert layers."""
+    return max(pipeline_stages(arch, pp), key=lambda stage: (stage.layers, stage.moe_layers))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,6 +273,3 @@ def kv_bytes_per_layer_token(shape: LocalShape, kv_dtype: str) -> Term:
 
 def flop_per_token(operators: tuple[Operator, ...]) -> Term:
     return total(*(op.count * op.flop_per_token for op in operators)).named("flop_per_token", "flop")
-
-
-Phase = Literal["decode", "prefill"]

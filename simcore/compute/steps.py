@@ -15,10 +15,10 @@ from typing import Literal
 from simcore.catalog.types import Calibration, Chip, LlmArchitecture
 from simcore.compute.attention import Attention, AttentionCost, Flash, attention_cost
 from simcore.compute.calibration import overhead_leaf
-from simcore.compute.ops import Operator, Stage, bottleneck_stage, head_operators, layer_operators
+from simcore.compute.ops import Operator, bottleneck_stage, head_operators, layer_operators
 from simcore.compute.roofline import roofline_s
 from simcore.compute.step_table import StepTimeTable, launch, operator_rates, skew
-from simcore.parallelism import Parallelism
+from simcore.parallelism import Parallelism, PipelineStage
 from simcore.why import Term, constant, leaf, minimum, total
 
 Bound = Literal["compute", "hbm_bandwidth", "scaleup", "host"]
@@ -32,7 +32,7 @@ class StepModel:
     chip: Chip
     calibration: Calibration
     parallelism: Parallelism
-    stage: Stage
+    stage: PipelineStage
     layer_operators: tuple[Operator, ...]
     head_operators: tuple[Operator, ...]
     attention: AttentionCost

@@ -9,62 +9,30 @@ Limits: scales of block-quantised formats are in the bytes per element; EP and T
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
 from simcore.catalog.parameters import ParameterCounts, parameter_terms
 from simcore.catalog.types import BYTES_PER_ELEMENT, LlmArchitecture
-from simcore.parallelism import Parallelism, stage_layers
+from simcore.parallelism import Parallelism, PipelineStage
 from simcore.why import Term, constant, leaf, total
 
 _SIXTEEN_BIT: Final = constant(2.0, "bytes_per_16_bit_element")
 _MXFP4_COLUMNS: Final = 256
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageLayers:
-    """What one pipeline stage holds; window layers are taken as spread evenly."""
-
-    index: int
-    layers: int
-    moe_layers: int
-    window_layers: int
-    is_first: bool
-    is_last: bool
-
-
-def stages(arch: LlmArchitecture, pp: int) -> tuple[StageLayers, ...]:
-    found, start = [], 0
-    for index, layers in enumerate(stage_layers(arch.layers, pp)):
-        end = start + layers
-        dense = max(0, min(end, arch.dense_layers) - start) if arch.is_moe else layers
-        window = round(arch.window_layers * end / arch.layers)
-        window -= round(arch.window_layers * start / arch.layers)
-        found.append(
-            StageLayers(
-                index=index,
-                layers=layers,
-                moe_layers=layers - dense,
-                window_layers=window,
-                is_first=index == 0,
-                is_last=index == pp - 1,
-            )
-        )
-        start = end
-    return tuple(found)
-
-
 def rank_weight_bytes(
-    arch: LlmArchitecture, parallelism: Parallelism, stage: StageLayers, *, weights_dtype: str
+    arch: LlmArchitecture, parallelism: Parallelism, stage: PipelineStage, *, weights_dtype: str
 ) -> Term:
     """Bytes of one rank's parameters, without the rotary table.
 
     >>> from simcore.catalog.types import LlmArchitecture
+    >>> from simcore.parallelism import pipeline_stages
     >>> arch = LlmArchitecture(slug="a", name="a", layers=2, hidden=8, heads=2, kv_heads=2, head_dim=4,
     ...                        intermediate=16, vocab=10)
-    >>> one = rank_weight_bytes(arch, Parallelism(tp=1), stages(arch, 1)[0], weights_dtype="bf16")
-    >>> one.value == 2 * parameter_terms(arch).total
+    >>> stage = pipeline_stages(arch, 1)[0]
+    >>> one = rank_weight_bytes(arch, Parallelism(tp=1), stage, weights_dtype="bf16")
+    >>> one.value == 2 * (parameter_terms(arch).total - arch.hidden)  # all but the final norm
     True
     """
     counts, tp = parameter_terms(arch), leaf(parallelism.tp_ranks, "tp", path="serving.parallelism.tp")
@@ -74,7 +42,7 @@ def rank_weight_bytes(
     zero = constant(0.0)
     groups = (
         ("attention", *_attention(arch, counts, stage, parallelism.tp_ranks), narrow),
-        ("mlp", _parameters("mlp", _dense(stage) * counts.mlp_per_dense_layer), zero, narrow),
+        ("mlp", _parameters("mlp", stage.dense_layers * counts.mlp_per_dense_layer), zero, narrow),
         ("experts", _parameters("expert", routed), zero, expert),
         ("shared_experts", _parameters("shared_expert", _shared(counts, stage)), zero, narrow),
         ("norms_and_routers", zero, _parameters("norm_and_router", _small(counts, stage)), _SIXTEEN_BIT),
@@ -106,11 +74,7 @@ def _parameters(name: str, count: float) -> Term:
     return leaf(count, f"{name}_parameters", kind="catalog", source="shape of the model", dimension="count")
 
 
-def _dense(stage: StageLayers) -> int:
-    return stage.layers - stage.moe_layers
-
-
-def _shared(counts: ParameterCounts, stage: StageLayers) -> int:
+def _shared(counts: ParameterCounts, stage: PipelineStage) -> int:
     return stage.moe_layers * counts.shared_experts_per_layer
 
 
@@ -123,7 +87,7 @@ def _padding(arch: LlmArchitecture, parallelism: Parallelism, weights_dtype: str
 
 
 def _attention(
-    arch: LlmArchitecture, counts: ParameterCounts, stage: StageLayers, tp: int
+    arch: LlmArchitecture, counts: ParameterCounts, stage: PipelineStage, tp: int
 ) -> tuple[Term, Term]:
     """Attention parameters of a stage: what is split, and what every rank holds besides its share."""
     whole = stage.layers * counts.attention_per_layer
@@ -136,11 +100,11 @@ def _attention(
     return _parameters("attention", whole), _parameters("replicated_kv_head", extra)
 
 
-def _small(counts: ParameterCounts, stage: StageLayers) -> float:
+def _small(counts: ParameterCounts, stage: PipelineStage) -> float:
     return stage.layers * counts.norms_per_layer + stage.moe_layers * counts.router_per_layer
 
 
-def _head(counts: ParameterCounts, stage: StageLayers) -> float:
+def _head(counts: ParameterCounts, stage: PipelineStage) -> float:
     if not stage.is_last:
         return 0
     if counts.tied_embeddings:

@@ -13,8 +13,8 @@ from simcore.catalog.parameters import kv_bytes_per_token, parameter_terms
 from simcore.errors import InfeasibleError
 from simcore.memory.budget import KvBudget, kv_budget, require_fit, waterfall
 from simcore.memory.engines import engine_constants
-from simcore.memory.weights import rank_weight_bytes, stages
-from simcore.parallelism import Parallelism
+from simcore.memory.weights import rank_weight_bytes
+from simcore.parallelism import Parallelism, pipeline_stages
 from simcore.why import evaluate
 
 CATALOG = default_catalog()
@@ -53,7 +53,7 @@ def test_kv_bytes_per_token_are_the_published_ones(model: str, expected: int, dt
 @pytest.mark.parametrize("model", sorted(CATALOG.models))
 def test_one_rank_holds_every_parameter_once(model: str) -> None:
     arch = CATALOG.model(model)
-    weights = rank_weight_bytes(arch, Parallelism(tp=1), stages(arch, 1)[0], weights_dtype="bf16")
+    weights = rank_weight_bytes(arch, Parallelism(tp=1), pipeline_stages(arch, 1)[0], weights_dtype="bf16")
     # the final norm is left out of the per-layer groups
     assert weights.value == pytest.approx(2 * parameter_terms(arch).total, rel=1e-4)
 
@@ -62,7 +62,10 @@ def test_one_rank_holds_every_parameter_once(model: str) -> None:
 def test_ranks_together_hold_the_model_and_what_is_replicated(model: str) -> None:
     arch = CATALOG.model(model)
     parallelism = Parallelism(tp=8, pp=4)
-    ranks = [rank_weight_bytes(arch, parallelism, stage, weights_dtype="bf16") for stage in stages(arch, 4)]
+    ranks = [
+        rank_weight_bytes(arch, parallelism, stage, weights_dtype="bf16")
+        for stage in pipeline_stages(arch, 4)
+    ]
     whole = 2 * parameter_terms(arch).total
     assert whole * 0.999 <= 8 * sum(rank.value for rank in ranks) <= whole * 1.05
 
@@ -142,6 +145,13 @@ def test_an_open_length_is_cut_to_what_fits() -> None:
     assert got.fits
     assert got.max_model_len == got.token_capacity.value < 131_072
     assert budget().max_model_len == 131_072
+
+
+@pytest.mark.parametrize("blocks", [100, 500, 4000])
+def test_an_open_length_fits_also_where_layers_have_windows(blocks: int) -> None:
+    got = budget("gemma-3-27b", tp=2, num_gpu_blocks_override=blocks)
+    assert got.fits
+    assert got.max_concurrency.value >= 1.0
 
 
 def test_too_large_a_model_names_what_binds_and_three_changes_that_fit() -> None:
