@@ -17,6 +17,7 @@ from simcore import glossary, why
 from simcore.analysis import analyse
 from simcore.analysis.compare import compare
 from simcore.catalog import Catalog, default_catalog
+from simcore.catalog.types import Price
 from simcore.errors import InfeasibleError, InputError, TrimtabError
 from simcore.plan import Plan, plan
 from simcore.report import render
@@ -90,9 +91,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _command(
-    commands: Any, name: str, action: Callable[[argparse.Namespace], int | None], help: str
+    commands: Any, name: str, action: Callable[[argparse.Namespace], int | None], does: str
 ) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=help, description=help)
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=does, description=does)
     parser.set_defaults(command=action)
     return parser
 
@@ -266,24 +267,24 @@ def _card(catalog: Catalog, kind: str, slug: str, *, as_json: bool) -> str:
     item = shelf[slug]
     figures = item.prices if kind == "prices" else item.figures
     if kind == "prices":
-        rows = {
-            k: (f"{p.low_usd:,.0f} to {p.high_usd:,.0f} USD, {p.mid_usd:,.0f}", p.source)
-            for k, p in figures.items()
-        }
+        rows = {key: (_price_text(price), price.source) for key, price in figures.items()}
     else:
-        rows = {k: (figure.printed, figure.source) for k, figure in figures.items()}
+        rows = {key: (figure.printed, figure.source) for key, figure in figures.items()}
     if as_json:
         plain = {
-            k: {"printed": text, "source": s.title, "kind": s.kind, "url": s.url}
-            for k, (text, s) in rows.items()
+            name: {"printed": text, "source": source.title, "kind": source.kind, "url": source.url}
+            for name, (text, source) in rows.items()
         }
         return json.dumps({"slug": slug, "name": item.name, "figures": plain}, indent=2)
     lines = [f"{item.name}  ({slug})"]
-    lines += [
-        f"  {k:<28}{text:>22}   {s.title}{' [assumption]' if s.kind == 'assumption' else ''}"
-        for k, (text, s) in rows.items()
-    ]
+    for name, (text, source) in rows.items():
+        mark = " [assumption]" if source.kind == "assumption" else ""
+        lines.append(f"  {name:<28}{text:>22}   {source.title}{mark}")
     return "\n".join(lines)
+
+
+def _price_text(price: Price) -> str:
+    return f"{price.mid_usd:,.0f} USD ({price.low_usd:,.0f} to {price.high_usd:,.0f})"
 
 
 def _validate(options: argparse.Namespace) -> int:

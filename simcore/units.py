@@ -165,7 +165,7 @@ def dimension_of(name: str) -> str:
     for suffix in sorted(SUFFIXES, key=len, reverse=True):
         if last == suffix or last.endswith("_" + suffix):
             return suffix
-    if last.endswith("_s_per_chip") or last.endswith("_per_chip"):
+    if last.endswith("_per_chip"):
         return dimension_of(last.removesuffix("_per_chip"))
     return ""
 
@@ -260,5 +260,4 @@ def _significant(value: float, digits: int) -> str:
         return f"{value:,.0f}"
     if exponent < -4:
         return f"{value:.{digits - 1}e}"
-    text = f"{value:,.{digits - 1 - exponent}f}"
-    return text
+    return f"{value:,.{digits - 1 - exponent}f}"

@@ -100,7 +100,11 @@ def analyse(plan: Plan, result: Result, on_event: OnEvent | None = None) -> Find
 def _announce(on_event: OnEvent | None, messages: tuple[Message, ...]) -> None:
     if on_event is not None:
         for message in messages:
-            on_event("finding", message.as_dict() | {"text": message.text})
+            on_event("finding", _event(message))
+
+
+def _event(message: Message) -> dict[str, Any]:
+    return message.as_dict() | {"text": message.text}
 
 
 def _resources(serving: ServingPlan) -> tuple[str, ...]:
@@ -161,8 +165,8 @@ def _message(doubling: Doubling) -> Message:
     )
     params = {
         "resource": resource,
-        "gain": f"{doubling.gain_ratio - 1:.0%}",
-        "step": f"{1 / doubling.decode_step_ratio - 1:.0%}",
+        "gain": _percent(doubling.gain_ratio - 1),
+        "step": _percent(1 / doubling.decode_step_ratio - 1),
         "next": after,
     }
     if max(doubling.gain_ratio, 1 / doubling.decode_step_ratio) < NOTICEABLE_RATIO:
@@ -174,6 +178,11 @@ def _message(doubling: Doubling) -> Message:
         params=params,
         path=doubling.resource,
     )
+
+
+def _percent(share: float) -> str:
+    """Whole per cent, without a sign on zero."""
+    return f"{round(share * 100) or 0}%"
 
 
 def _closing(plan: Plan, result: Result, best: Doubling) -> list[Message]:

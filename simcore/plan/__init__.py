@@ -22,7 +22,7 @@ from simcore.plan.serving import build_pool, resolve_parallelism
 from simcore.plan.slices import plan_slices
 from simcore.plan.types import OperatingPoint, Plan, PoolInputs, PoolPlan, ServingPlan
 from simcore.scenario import Scenario
-from simcore.workload.arrivals import ClosedLoop, Trace
+from simcore.workload.arrivals import Trace
 from simcore.workload.requests import Requests, draw_requests
 from simcore.workload.traces import TraceTable
 

@@ -31,7 +31,7 @@ BYTES_OF_ACTIVATION: Final = 2.0
 _PER_STEP_SCALED: Final = frozenset(
     field.name
     for field in fields(StepTimeTable)
-    if not field.name.endswith("_fraction") and field.name not in ("window_tokens",)
+    if not field.name.endswith("_fraction") and field.name != "window_tokens"
 )
 
 

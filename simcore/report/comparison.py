@@ -20,16 +20,16 @@ from simcore.units import dimension_of, printed_text
 _ARROWS: Final = {"better": "▲ better", "worse": "▽ worse", "changed": "changed", "same": "", "absent": ""}
 
 
-def render(comparison: Comparison, format: str) -> str:
+def render(comparison: Comparison, form: str) -> str:
     """The comparison in one of the formats; an unknown one is an InputError that lists them."""
     try:
-        return FORMATS[format](comparison)
+        return FORMATS[form](comparison)
     except KeyError:
         raise InputError.at(
             "--format",
             "format.unknown",
             "got {got!r}; choose one of {allowed}",
-            got=format,
+            got=form,
             allowed=", ".join(FORMATS),
         ) from None
 

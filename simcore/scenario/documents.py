@@ -130,7 +130,7 @@ def _refuse_bombs(text: str, path: str) -> None:
                 path,
                 "document.alias",
                 "line {line}: anchors and aliases are not read; write the value out",
-                line=event.start_mark.line + 1,
+                line=event.start_mark.line + 1 if event.start_mark else 0,
             )
         if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
             depth += 1

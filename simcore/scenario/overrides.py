@@ -91,7 +91,7 @@ def _set(document: dict[str, Any], path: str, value: Any) -> None:
         if not isinstance(below, dict):
             below = here[key] = {}
         here = below
-    if value is None and keys[-1] not in ("topology",):
+    if value is None and keys[-1] != "topology":
         here.pop(keys[-1], None)
     else:
         here[keys[-1]] = value

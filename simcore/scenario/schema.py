@@ -21,7 +21,8 @@ from simcore.parallelism import Parallelism
 from simcore.reliability import ReliabilitySpec
 from simcore.scenario.migrate import migrate
 from simcore.serving.router import RoundRobin, Router
-from simcore.serving.schedulers import ChunkedPrefill, Scheduler
+from simcore.serving.schedulers import Scheduler
+from simcore.serving.schedulers.chunked_prefill import ChunkedPrefill
 from simcore.spec import Spec, as_input_error
 from simcore.workload.arrivals import Arrivals, Poisson
 from simcore.workload.lengths import Lengths, LogNormal
