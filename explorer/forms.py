@@ -14,6 +14,7 @@ import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, Literal
 
 from django.utils.translation import gettext as _
@@ -21,7 +22,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from explorer.charts.messages import translated
-from simcore.catalog import Catalog, default_catalog, overridable_figures, override_chip
+from simcore.catalog import Catalog, Chip, default_catalog, overridable_figures, override_chip
 from simcore.errors import InputError, Message
 from simcore.glossary import entry
 from simcore.scenario import Scenario
@@ -41,7 +42,8 @@ _CATALOG_CHOICES: Final = {
 # Not for a form: files of the command line, lists, and what an upload sets by itself.
 _HIDDEN: Final = frozenset(
     {
-        "hardware.pools", "model.config", "workload.arrivals.path", "workload.arrivals.columns",
+        "hardware.pools", "model.config", "serving.parallelism.dp", "workload.arrivals.path",
+        "workload.arrivals.columns",
         "workload.arrivals.window", "workload.lengths.input_tokens[]", "workload.lengths.output_tokens[]",
     }
 )  # fmt: skip
@@ -49,8 +51,9 @@ _HIDDEN: Final = frozenset(
 _RARE: Final = frozenset(
     {
         "hbm_visible_bytes", "l2_bytes", "sram_bytes_per_core", "pcie_bytes_per_s", "tdp_w", "fp8_flop_per_s",
-        "int8_flop_per_s", "fp4_flop_per_s", "transceiver_convention", "cp", "dp", "ep", "num_gpu_blocks_override",
-        "kv_cache_memory_bytes", "time_scale", "input_cv", "output_cv", "attainment_fraction", "engine",
+        "int8_flop_per_s", "fp4_flop_per_s", "transceiver_convention", "cp", "ep",
+        "num_gpu_blocks_override", "kv_cache_memory_bytes", "time_scale", "input_cv", "output_cv",
+        "attainment_fraction", "engine",
     }
 )  # fmt: skip
 # What a kind starts with where its keys have no default in the schema.
@@ -58,6 +61,8 @@ _STARTS: Final = {
     "request_per_s": "8", "concurrency": "64", "input_tokens": "1024", "output_tokens": "256",
     "input_mean_tokens": "1024", "output_mean_tokens": "256", "cv": "2",
 }  # fmt: skip
+# Kinds that no form can fill in: a trace must be uploaded, lists of lengths come with a document.
+_NEED_DATA: Final = frozenset({"trace", "empirical"})
 _DOTS: Final[dict[str, Dot]] = {
     "vendor": "ds", "paper": "cal", "measured": "cal", "estimate": "def", "assumption": "def", "user": "you",
 }  # fmt: skip
@@ -158,6 +163,13 @@ class _View:
             return str(self.draft[path].get("typed", ""))
         return shown(at(self.document, path))
 
+    @property
+    def chip(self) -> Chip | None:
+        """The chip that is chosen, None where the catalog does not know it."""
+        return self.catalog.chips.get(
+            self.typed("hardware.chip") or shown(_default(_info("hardware.chip", {})))
+        )
+
 
 def outline(
     document: Mapping[str, Any],
@@ -197,8 +209,8 @@ def changes(document: Mapping[str, Any], posted: Mapping[str, str]) -> dict[str,
     stale = tuple(path.removesuffix("kind") for path in kinds)
     kept = {path: typed for path, typed in found.items() if path in kinds or not path.startswith(stale)}
     for path in kinds:
-        kept |= {key: value for key, value in _starts(path, found[path]).items() if key not in kept}
-    return kept
+        kept = _starts(path, found[path]) | kept
+    return _unwritten_kinds(document, kept) | kept
 
 
 def at(document: Mapping[str, Any] | None, path: str) -> Any:
@@ -222,6 +234,30 @@ def shown(value: Any) -> str:
     return str(value)
 
 
+def _unwritten_kinds(document: Mapping[str, Any], found: Mapping[str, str]) -> dict[str, str]:
+    """A key of a union that the document leaves at its default needs the default's kind and keys written out."""
+    added: dict[str, str] = {}
+    for path in found:
+        section = path.rpartition(".")[0]
+        default = at(_defaults(), section)
+        kind = f"{section}.kind"
+        if (
+            isinstance(default, Mapping)
+            and "kind" in default
+            and at(document, kind) is None
+            and kind not in found
+        ):
+            added[kind] = shown(default["kind"])
+            added |= {f"{section}.{key}": shown(default[key]) for key in _required(section, added[kind])}
+    return added
+
+
+@cache
+def _defaults() -> Mapping[str, Any]:
+    """The smallest scenario with every default written out."""
+    return Scenario(name="default").model_dump()
+
+
 # --- walking the schema -------------------------------------------------------------------------------------
 
 
@@ -232,7 +268,7 @@ def _leaves(section: str, view: _View) -> Iterator[_Leaf]:
 
 def _below(path: str, info: FieldInfo, view: _View) -> Iterator[_Leaf]:
     """Leaves under a field: itself, those of its class, or those of the chosen class of a union."""
-    if path in _HIDDEN or _is_list(info.annotation) and path + "[]" in _HIDDEN:
+    if path in _HIDDEN or (_is_list(info.annotation) and path + "[]" in _HIDDEN):
         return
     classes = _classes(info.annotation)
     if path == _OVERRIDES:
@@ -323,13 +359,17 @@ def _is_shown_default(document: Mapping[str, Any], path: str, typed: str) -> boo
 
 
 def _starts(path: str, kind: str) -> dict[str, str]:
-    info = _info(path.removesuffix(".kind"), {})
+    section = path.removesuffix(".kind")
+    return {f"{section}.{name}": _STARTS[name] for name in _required(section, kind) if name in _STARTS}
+
+
+def _required(section: str, kind: str) -> list[str]:
+    """Keys of a kind that have no default in its class."""
+    info = _info(section, {})
     for model in _classes(info.annotation) if info else []:
         if model.model_fields.get("kind") and _kind(model) == kind:
-            prefix = path.removesuffix("kind")
-            required = [name for name, each in model.model_fields.items() if each.is_required()]
-            return {prefix + name: _STARTS[name] for name in required if name in _STARTS}
-    return {}
+            return [name for name, each in model.model_fields.items() if each.is_required()]
+    return []
 
 
 # --- one section, one field ---------------------------------------------------------------------------------
@@ -370,11 +410,13 @@ def _field(leaf: _Leaf, view: _View) -> Field:
     typed = view.typed(path)
     default, unit = _placeholder(leaf, view)
     before = shown(at(view.baseline, path)) if view.baseline is not None else typed
-    changed = view.baseline is not None and _meant(typed, default, choices) != _meant(before, default, choices)
+    changed = view.baseline is not None and _meant(typed, default, choices) != _meant(
+        before, default, choices
+    )
     dot, source = _dot(leaf, view, typed)
     return Field(
         path=path,
-        label=_(found.label) if found else name.replace("_", " "),
+        label=_(found.label) if found else _plain(name),
         help=_(found.help) if found and found.help else "",
         control="select" if choices else "text",
         value=typed or (_selected(leaf) if choices else ""),
@@ -387,8 +429,16 @@ def _field(leaf: _Leaf, view: _View) -> Field:
         error=_error(path, view),
         changed=changed,
         rare=name in _RARE and not typed and not _error(path, view),
-        step="x2" if path.startswith(_OVERRIDES) and name.endswith(("_per_s", "hbm_bytes")) and not typed else "",
+        step="x2"
+        if path.startswith(_OVERRIDES) and name.endswith(("_per_s", "hbm_bytes")) and not typed
+        else "",
     )
+
+
+def _plain(name: str) -> str:
+    """A name that the glossary does not have, without its unit: `restart_s` -> "Restart"."""
+    dimension = dimension_of(name)
+    return name.removesuffix(f"_{dimension}").replace("_", " ").capitalize()
 
 
 def _meant(typed: str, default: str, choices: Sequence[tuple[str, str]]) -> str:
@@ -407,7 +457,10 @@ def _selected(leaf: _Leaf) -> str:
 def _choices(leaf: _Leaf, view: _View) -> tuple[tuple[str, str], ...]:
     if leaf.kinds:
         own = (("", _("the server's own")),) if leaf.info and not _default_kind(leaf.info) else ()
-        return (*own, *((kind, _choice_text(kind)) for kind in leaf.kinds))
+        usable = [
+            kind for kind in leaf.kinds if kind != "trace" or view.traces or view.typed(leaf.path) == kind
+        ]
+        return (*own, *((kind, _choice_text(kind)) for kind in usable))
     shelf = _CATALOG_CHOICES.get(leaf.path)
     if shelf:
         return _catalog_choices(leaf, shelf, view)
@@ -424,7 +477,7 @@ def _catalog_choices(leaf: _Leaf, shelf: str, view: _View) -> tuple[tuple[str, s
     own = [(default, _choice_text(default))] if default and default not in entries else []
     typed = view.typed(leaf.path)
     foreign = [(typed, typed)] if typed and typed not in entries and typed != default else []
-    return tuple([*own, *foreign, *sorted(listed, key=lambda pair: pair[1].lower())])
+    return (*own, *foreign, *sorted(listed, key=lambda pair: pair[1].lower()))
 
 
 def _literals(annotation: Any) -> tuple[Any, ...]:
@@ -444,19 +497,32 @@ def _choice_text(option: str) -> str:
 
 def _placeholder(leaf: _Leaf, view: _View) -> tuple[str, str]:
     """The default as people write it, and the unit that an empty field stands in."""
+    if leaf.kinds:
+        return "", ""
     name = leaf.path.rsplit(".", 1)[-1]
     dimension = dimension_of(name)
     if leaf.path.startswith(_OVERRIDES):
-        chip = view.catalog.chips.get(view.typed("hardware.chip") or shown(_default(_info("hardware.chip", {}))))
+        chip = view.chip
         value = getattr(chip, name, None)
         return (" ".join(printed(value, dimension)).strip(), "") if value is not None else ("–", "")
-    default = _default(leaf.info)
+    default = _default_at(leaf, view)
     unit = printed(1.0, dimension)[1] if dimension in UNITS or dimension in ("tokens", "years") else ""
     if isinstance(default, int | float) and not isinstance(default, bool):
         if dimension == "fraction":
             return f"{default:g}", ""
-        return (" ".join(printed(float(default), dimension)).strip(), "") if dimension == "s" else (f"{default:,g}", unit)
+        if dimension == "s":
+            return " ".join(printed(float(default), dimension)).strip(), ""
+        return f"{default:,g}", unit
     return shown(default), ""
+
+
+def _default_at(leaf: _Leaf, view: _View) -> Any:
+    """What an empty field means: the default scenario's value where the kinds agree, else the class's."""
+    section = leaf.path.rpartition(".")[0]
+    kind = at(_defaults(), f"{section}.kind")
+    same = kind is None or (view.typed(f"{section}.kind") or kind) == kind
+    value = at(_defaults(), leaf.path) if same else None
+    return _default(leaf.info) if value is None else value
 
 
 def _dot(leaf: _Leaf, view: _View, typed: str) -> tuple[Dot, str]:
@@ -464,7 +530,7 @@ def _dot(leaf: _Leaf, view: _View, typed: str) -> tuple[Dot, str]:
     if leaf.path.startswith(_OVERRIDES):
         if typed:
             return "you", _("yours")
-        chip = view.catalog.chips.get(view.typed("hardware.chip") or shown(_default(_info("hardware.chip", {}))))
+        chip = view.chip
         figure = chip.figures.get(leaf.path.rsplit(".", 1)[-1]) if chip else None
         if figure is None:
             return "def", _("assumption")
@@ -490,7 +556,7 @@ def _note(
 
 def _resolved(path: str, view: _View, typed: str) -> str:
     name = path.rsplit(".", 1)[-1]
-    chip = view.catalog.chips.get(view.typed("hardware.chip") or shown(_default(_info("hardware.chip", {}))))
+    chip = view.chip
     try:
         value = getattr(override_chip(chip, {name: typed}), name) if chip else None
     except InputError:
@@ -505,7 +571,7 @@ def _error(path: str, view: _View) -> str:
     """The message at a field, or at the section above it that has no field of its own."""
     if path in view.errors:
         return view.errors[path]
-    parent, _dot_, last = path.rpartition(".")
+    parent, _point, last = path.rpartition(".")
     return view.errors.get(parent, "") if last in ("kind", "name") else ""
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 
 from explorer.charts import style
+from explorer.charts.serving import CDFS
 from explorer.charts.style import Cell, Chart, Result, Table
 
 DASHES: Final = ("5px,4px", "solid", "solid", "2px,2px", "8px,3px,2px,3px")
@@ -94,7 +95,9 @@ def results(documents: Sequence[Result | None], names: Sequence[str]) -> Chart |
     pair = len(documents) == 2
     return Chart(
         slug="results",
-        title=_results_title(differing, documents) if pair else _("%(count)s results differ") % {"count": len(differing)},
+        title=_results_title(differing, documents)
+        if pair
+        else _("%(count)s results differ") % {"count": len(differing)},
         axis=_("Filled arrow: better. Hollow arrow: worse"),
         summary=_("Results of each scenario, change against the first."),
         draw="table",
@@ -133,13 +136,14 @@ def _results_title(names: Sequence[str], documents: Sequence[Result | None]) -> 
         return _("Every result that differs improves")
     if better == 0:
         return _("Every result that differs gets worse")
-    return _("%(better)s results improve, %(worse)s get worse") % {"better": better, "worse": len(judged) - better}
+    return _("%(better)s results improve, %(worse)s get worse") % {
+        "better": better,
+        "worse": len(judged) - better,
+    }
 
 
 def overlaid_cdf(which: str, documents: Sequence[Result | None], names: Sequence[str]) -> Chart | None:
     """One distribution of all scenarios; the baseline is grey and dashed."""
-    from explorer.charts.serving import CDFS
-
     data = []
     for index, (one, name) in enumerate(zip(documents, names, strict=True)):
         curve = style.series(one, f"{which}_cdf")
@@ -166,7 +170,13 @@ def overlaid_cdf(which: str, documents: Sequence[Result | None], names: Sequence
             x=style.axis(type="log", ticksuffix="s", tickformat="~s", dtick=1, minor={"showgrid": False}),
             y=style.axis(range=[0, 1.02], tickformat=".0%", dtick=0.25),
             showlegend=True,
-            legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"color": "var(--ink-2)"}},
+            legend={
+                "orientation": "h",
+                "x": 0,
+                "y": 1.02,
+                "yanchor": "bottom",
+                "font": {"color": "var(--ink-2)"},
+            },
             margin={"l": 48, "r": 16, "t": 48, "b": 36},
         ),
     )

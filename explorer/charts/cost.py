@@ -42,7 +42,9 @@ def bill(result: Result | None) -> Chart | None:
                 Cell(text=""),
                 Cell(text=""),
                 Cell(text=str(style.number(total, "total_usd"))),
-                Cell(text=str(style.number(sum(float(row.get("power_w") or 0.0) for row in listed), "power_w"))),
+                Cell(
+                    text=str(style.number(sum(float(row.get("power_w") or 0.0) for row in listed), "power_w"))
+                ),
             ),
         ),
         wide=True,
@@ -58,7 +60,7 @@ def _title(total: float, unpriced: int) -> str:
 
 def _row(row: Mapping[str, Any]) -> tuple[Cell, ...]:
     power = row.get("power_w")
-    name = Cell(text=style.term(str(row.get("label") or row["item"])), muted=True)
+    name = Cell(text=style.capitalised(style.term(str(row.get("label") or row["item"]))), muted=True)
     count = Cell(text=f"{float(row['count']):,.0f}")
     watts = Cell(text=str(style.number(float(power), "power_w"))) if power else Cell(text="–", muted=True)
     if not row.get("priced"):

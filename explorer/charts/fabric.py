@@ -13,7 +13,7 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 
 from explorer.charts import style
-from explorer.charts.style import Cell, Chart, Edit, Guard, Result, Table
+from explorer.charts.style import Bar, Cell, Chart, Edit, Guard, Result, Table
 
 KPIS: Final = (
     "fabric.switch_count",
@@ -97,12 +97,30 @@ def guard(result: Result | None) -> Guard | None:
     return Guard(
         equation="N ≤ K · k",
         numbers=f"{chips:,} > {domain:,} · {radix:,} = {domain * radix:,}",
-        text=_("These are %(islands)s islands of %(size)s chips. One tier of k-port switches reaches K · k chips, K being the scale-up domain.")
+        text=_(
+            "These are %(islands)s islands of %(size)s chips. One tier of k-port switches reaches K · k chips, "
+            "K being the scale-up domain."
+        )
         % {"islands": f"{islands:,.0f}", "size": f"{size:,}"},
         edits=(
-            Edit(path="topology.hb_domain_size", value=str(needed), label=f"K = {needed:,}", effect=_("one island")),
-            Edit(path="topology.tiers", value="auto", label=_("as many tiers as it needs"), effect=_("a Clos per rail")),
-            Edit(path="topology.kind", value="rail_optimized", label=_("rail-optimised"), effect=_("a Clos over all chips")),
+            Edit(
+                path="topology.hb_domain_size",
+                value=str(needed),
+                label=f"K = {needed:,}",
+                effect=_("one island"),
+            ),
+            Edit(
+                path="topology.tiers",
+                value="auto",
+                label=_("as many tiers as it needs"),
+                effect=_("a Clos per rail"),
+            ),
+            Edit(
+                path="topology.kind",
+                value="rail_optimized",
+                label=_("rail-optimised"),
+                effect=_("a Clos over all chips"),
+            ),
         ),
     )
 
@@ -143,7 +161,9 @@ def _removed(nodes: Sequence[Mapping[str, Any]], other: Result | None) -> list[M
 
 
 def _rows(
-    nodes: Sequence[Mapping[str, Any]], edges: Sequence[Mapping[str, Any]], removed: Sequence[Mapping[str, Any]]
+    nodes: Sequence[Mapping[str, Any]],
+    edges: Sequence[Mapping[str, Any]],
+    removed: Sequence[Mapping[str, Any]],
 ) -> list[Row]:
     """Tiers from the top; where servers are given beside chips, the chips are the row and servers its marks."""
     kinds = {str(node["kind"]) for node in nodes}
@@ -198,9 +218,7 @@ def _picture(rows: Sequence[Row]) -> Picture:
             if row.links_down:
                 text = _("%(count)s links") % {"count": f"{row.links_down:,}"}
                 words.append(Words(x=50, y=row.top + 48, text=text, css="mid halo"))
-    return Picture(
-        height=int(rows[-1].top + 24), boxes=tuple(boxes), wires=tuple(wires), words=tuple(words)
-    )
+    return Picture(height=int(rows[-1].top + 24), boxes=tuple(boxes), wires=tuple(wires), words=tuple(words))
 
 
 def _centres(row: Row) -> list[float]:
@@ -266,7 +284,9 @@ def _rail_wires(upper: Row, lower: Row) -> list[Wire]:
         wires += [Wire(x1=c, x2=c, y1=level, y2=lower.top, css="wire on") for c in mine]
     for start in range(0, len(chips), len(rails)):
         domain = chips[start : start + len(rails)]
-        wires.append(Wire(x1=domain[0] - 1, x2=domain[-1] + 1, y1=lower.top + 20, y2=lower.top + 20, css="wire up"))
+        wires.append(
+            Wire(x1=domain[0] - 1, x2=domain[-1] + 1, y1=lower.top + 20, y2=lower.top + 20, css="wire up")
+        )
     return wires
 
 
@@ -278,7 +298,9 @@ def _topology_title(result: Result | None, rows: Sequence[Row]) -> str:
     if not tiers:
         return _("The scale-up domain holds all %(chips)s chips: no switch is needed") % words
     if any(row.kind == "rail" for row in rows) and tiers == 1:
-        return _("Rail-only: %(switches)s switches join %(chips)s chips, and nothing stands above them") % words
+        return (
+            _("Rail-only: %(switches)s switches join %(chips)s chips, and nothing stands above them") % words
+        )
     if tiers == 1:
         return _("One tier of %(switches)s switches joins %(chips)s chips") % words
     return _("%(tiers)s tiers of %(switches)s switches join %(chips)s chips") % words
@@ -322,7 +344,9 @@ def _counts_title(result: Result | None, baseline: Result | None) -> str:
     if not before[0] or not before[1] or now == before:
         return _("%(switches)s switches and %(transceivers)s transceivers") % words
     words |= {"before": f"{before[0]:,.0f}", "lights": f"{before[1]:,.0f}"}
-    return _("%(before)s switches become %(switches)s, %(lights)s transceivers become %(transceivers)s") % words
+    return (
+        _("%(before)s switches become %(switches)s, %(lights)s transceivers become %(transceivers)s") % words
+    )
 
 
 def transceivers(result: Result | None) -> Chart | None:
@@ -347,7 +371,9 @@ def transceivers(result: Result | None) -> Chart | None:
         table=Table(
             columns=(_("Convention"), _("Transceivers")),
             rows=tuple(
-                style.text_cells(names.get(str(row["convention"]), str(row["convention"])), f"{int(row['count']):,}")
+                style.text_cells(
+                    names.get(str(row["convention"]), str(row["convention"])), f"{int(row['count']):,}"
+                )
                 for row in listed
             ),
         ),
@@ -361,8 +387,6 @@ def hops(result: Result | None) -> Chart | None:
         return None
     widest = max(float(row["fraction"]) for row in listed)
     top = max(listed, key=lambda row: float(row["fraction"]))
-    from explorer.charts.overview import Bar
-
     bars = tuple(
         Bar(
             label=_("%(hops)s links") % {"hops": row["hops"]},
@@ -388,7 +412,9 @@ def hops(result: Result | None) -> Chart | None:
         body=bars,
         table=Table(
             columns=(_("Links"), _("Share of pairs")),
-            rows=tuple(style.text_cells(str(row["hops"]), style.percent(float(row["fraction"]))) for row in listed),
+            rows=tuple(
+                style.text_cells(str(row["hops"]), style.percent(float(row["fraction"]))) for row in listed
+            ),
         ),
     )
 
@@ -415,6 +441,8 @@ def collectives(result: Result | None) -> Chart | None:
         summary=_("Collectives with ranks, payload, time and bus bandwidth."),
         source=_("Calibrated fit where one exists, latency and bandwidth otherwise"),
         draw="table",
-        table=Table(columns=(_("Operation"), _("Ranks"), _("Payload"), _("Time"), _("Bus bandwidth")), rows=rows),
+        table=Table(
+            columns=(_("Operation"), _("Ranks"), _("Payload"), _("Time"), _("Bus bandwidth")), rows=rows
+        ),
         wide=True,
     )

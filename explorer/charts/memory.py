@@ -103,10 +103,17 @@ def _falls(rows: Sequence[Mapping[str, Any]]) -> list[Fall]:
 
 def _title(rows: Sequence[Mapping[str, Any]]) -> str:
     whole = float(rows[0]["bytes"])
-    kv = next((float(row["bytes"]) for row in reversed(rows) if row.get("kind") == "free" or row["item"] == "kv"), 0.0)
+    kv = next(
+        (float(row["bytes"]) for row in reversed(rows) if row.get("kind") == "free" or row["item"] == "kv"),
+        0.0,
+    )
     if kv <= 0:
         return _("The model does not fit: nothing is left for the KV cache")
-    words = {"kv": style.number(kv, "bytes"), "whole": style.number(whole, "bytes"), "share": style.percent(kv / whole, digits=0)}
+    words = {
+        "kv": style.number(kv, "bytes"),
+        "whole": style.number(whole, "bytes"),
+        "share": style.percent(kv / whole, digits=0),
+    }
     return _("Of %(whole)s, %(kv)s (%(share)s) hold the KV cache") % words
 
 

@@ -20,7 +20,9 @@ def translated(message: Message | Mapping[str, Any]) -> str:
         text = str(message.get("text") or message.get("message") or "")
     if not template:
         return text
-    words = {key: gettext(value) if isinstance(value, str) and value else value for key, value in params.items()}
+    words = {
+        key: gettext(value) if isinstance(value, str) and value else value for key, value in params.items()
+    }
     try:
         return gettext(template).format(**words)
     except (KeyError, IndexError, ValueError, TypeError):

@@ -9,7 +9,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from explorer.charts import style
-from explorer.charts.style import Cell, Chart, Result, Table
+from explorer.charts.style import Bar, Cell, Chart, Result, Table
 
 _SMALL_FRACTION = 0.002  # of the widest bar: below this a segment is left to the table
 
@@ -39,22 +39,6 @@ class StackBar:
     total: str
     width: float
     segments: tuple[Segment, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """A labelled bar from zero; negative values go left of it."""
-
-    label: str
-    resource: str
-    text: str
-    left: float
-    width: float
-    hatched: bool
-
-    @property
-    def end(self) -> float:
-        return self.left + self.width
 
 
 def where_time_goes(result: Result | None, baseline: Result | None = None) -> Chart | None:
@@ -136,7 +120,9 @@ def _time_title(now: Mapping[str, float], before: Mapping[str, float]) -> str:
 
 def _time_summary(now: Mapping[str, float], before: Mapping[str, float]) -> str:
     def told(parts: Mapping[str, float]) -> str:
-        return ", ".join(f"{style.resource(name)} {style.number(value, 'step_s')}" for name, value in parts.items())
+        return ", ".join(
+            f"{style.resource(name)} {style.number(value, 'step_s')}" for name, value in parts.items()
+        )
 
     text = _("Time per iteration by resource. Now: %(parts)s.") % {"parts": told(now)}
     return text + " " + _("Baseline: %(parts)s.") % {"parts": told(before)} if before else text
@@ -176,7 +162,11 @@ def doublings(result: Result | None) -> Chart | None:
         title=_doubling_title(gains),
         axis=_("Gain in capacity if one resource is doubled"),
         summary=_("Gain from doubling each resource: %(parts)s.")
-        % {"parts": ", ".join(f"{style.resource(name)} {style.percent(gain, signed=True)}" for name, gain in gains)},
+        % {
+            "parts": ", ".join(
+                f"{style.resource(name)} {style.percent(gain, signed=True)}" for name, gain in gains
+            )
+        },
         source=_("Closed form at saturation, same mix of requests"),
         draw="bars",
         body=tuple(_bars(gains)),

@@ -33,6 +33,17 @@ STRIP: Final = (
     "reliability.static_goodput_fraction.mean",
     "cost.capex_usd",
 )
+HEADLINES: Final = (
+    "serving.output_token_per_s_per_chip",
+    "serving.tpot_s.mean",
+    "serving.ttft_s.p95",
+    "fabric.switch_count",
+    "fabric.transceiver_count",
+    "fabric.island_count",
+    "reliability.slice_goodput_fraction.mean",
+    "reliability.static_goodput_fraction.mean",
+    "cost.capex_usd",
+)
 OVERVIEW_KPIS: Final = (
     "analysis.effective_utilisation_fraction",
     "serving.offered_load_ratio",
@@ -74,7 +85,7 @@ def _present(*charts: Chart | None) -> tuple[Chart, ...]:
 
 def _overview(result: Result | None, baseline: Result | None) -> Panel:
     fabric_only = style.kind_of_work(result) == "none"
-    title, lede = _finding(result)
+    title, lede = _finding(result, baseline)
     charts = _present(
         overview.where_time_goes(result, baseline),
         overview.doublings(result),
@@ -170,31 +181,14 @@ def comparison_panel(
     table = compare.results(results, names)
     return Panel(
         tab="compare",
-        headline=_comparison_headline(results, names) or (table.title if table else _("Compare scenarios")),
+        headline=(change_headline(results[1], results[0]) if len(results) == 2 else "")
+        or (table.title if table else _("Compare scenarios")),
         charts=_present(
             compare.inputs(documents, names),
             table,
             *(compare.overlaid_cdf(which, results, names) for which in ("ttft", "tpot", "e2e")),
         ),
     )
-
-
-def _comparison_headline(results: Sequence[Result | None], names: Sequence[str]) -> str:
-    if len(results) != 2:
-        return ""
-    for name in STRIP:
-        change = style.delta(style.metric(results[1], name), style.metric(results[0], name), name)
-        if change is not None and change.arrow:
-            words = {
-                "what": style.label(name),
-                "before": change.before,
-                "now": style.number(style.metric(results[1], name) or 0.0, name),
-                "change": change.text,
-            }
-            if change.arrow == "up":
-                return _("%(what)s rises from %(before)s to %(now)s, by %(change)s") % words
-            return _("%(what)s falls from %(before)s to %(now)s, by %(change)s") % words
-    return ""
 
 
 # --- words --------------------------------------------------------------------------------------------------
@@ -204,14 +198,41 @@ def _kpis(names: Sequence[str], result: Result | None, baseline: Result | None) 
     return style.tiles(names, result, baseline)
 
 
-def _finding(result: Result | None) -> tuple[str, str]:
-    """The first finding as the headline, the others as the paragraph below it."""
-    findings = [translated(row) for row in style.rows(result, "findings")]
+def _finding(result: Result | None, baseline: Result | None) -> tuple[str, str]:
+    """The claim of the page and the paragraph below it: what changed, else the first finding."""
+    findings = [_sentence(translated(row)) for row in style.rows(result, "findings")]
+    changed = change_headline(result, baseline)
+    if changed:
+        return changed, " ".join(findings[:3])
     if findings:
-        return findings[0], " ".join(findings[1:4])
+        return findings[0].removesuffix("."), " ".join(findings[1:4])
     if style.kind_of_work(result) == "none":
         return _fabric_headline(result, None), ""
     return _regime_headline(result), ""
+
+
+def _sentence(text: str) -> str:
+    ended = text.endswith((".", "。", "!", "?"))
+    return style.capitalised(text) if ended else _("%(text)s.") % {"text": style.capitalised(text)}
+
+
+def change_headline(result: Result | None, baseline: Result | None) -> str:
+    """The first headline metric that differs from the baseline, with what binds now."""
+    for name in HEADLINES:
+        value = style.metric(result, name)
+        change = style.delta(value, style.metric(baseline, name), name)
+        if value is None or change is None or not change.arrow:
+            continue
+        words = {
+            "what": style.label(name),
+            "before": change.before,
+            "now": style.number(value, name),
+            "change": change.text,
+        }
+        if change.arrow == "up":
+            return _("%(what)s rises from %(before)s to %(now)s, by %(change)s") % words
+        return _("%(what)s falls from %(before)s to %(now)s, by %(change)s") % words
+    return ""
 
 
 def _regime_headline(result: Result | None) -> str:

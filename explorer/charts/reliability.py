@@ -78,7 +78,13 @@ def _figure(curve: Mapping[str, Sequence[float]], chosen: float | None) -> dict[
         ("ocs_mean", _("OCS, mean"), "var(--scaleout)", {}, "circle"),
         ("ocs_q97", _("OCS, kept 97 % of the time"), "var(--scaleout)", {"dash": "2px,3px"}, "circle-open"),
         ("static_mean", _("static, mean"), "var(--failure)", {}, "square"),
-        ("static_q97", _("static, kept 97 % of the time"), "var(--failure)", {"dash": "2px,3px"}, "square-open"),
+        (
+            "static_q97",
+            _("static, kept 97 % of the time"),
+            "var(--failure)",
+            {"dash": "2px,3px"},
+            "square-open",
+        ),
     )
     data = [
         style.line(
@@ -103,7 +109,13 @@ def _figure(curve: Mapping[str, Sequence[float]], chosen: float | None) -> dict[
         y=style.axis(range=[0, 1.02], tickformat=".0%", dtick=0.25),
         shapes=shapes,
         showlegend=True,
-        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"color": "var(--ink-2)"}},
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "y": 1.02,
+            "yanchor": "bottom",
+            "font": {"color": "var(--ink-2)"},
+        },
         margin={"l": 48, "r": 16, "t": 56, "b": 48},
     )
 
@@ -117,7 +129,9 @@ def _table(curve: Mapping[str, Sequence[float]]) -> Table:
         "static_q97": _("static, 97 %"),
     }
     rows = tuple(
-        style.text_cells(f"{curve['slice_chips'][i]:,.0f}", *(style.percent(curve[name][i]) for name in columns))
+        style.text_cells(
+            f"{curve['slice_chips'][i]:,.0f}", *(style.percent(curve[name][i]) for name in columns)
+        )
         for i in style.thinned(curve["slice_chips"], keep=40)
     )
     return Table(columns=(_("Chips per slice"), *(headers[name] for name in columns)), rows=rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -25,7 +26,8 @@ def cdf(which: str, result: Result | None, baseline: Result | None = None) -> Ch
     return Chart(
         slug=f"{which}-cdf",
         title=_cdf_title(which, result, baseline, objective),
-        axis=_("Share of requests whose %(name)s is at most x, log scale") % {"name": style.label(CDFS[which])},
+        axis=_("Share of requests whose %(name)s is at most x, log scale")
+        % {"name": style.label(CDFS[which])},
         summary=_cdf_summary(which, result),
         source=_simulated(result),
         draw="plot",
@@ -69,7 +71,9 @@ def _cdf_title(which: str, result: Result | None, baseline: Result | None, objec
         if before is None or abs((now or 0.0) - before) < 5e-4:
             return _("%(share)s of requests meet the %(limit)s %(name)s objective") % words
         if (now or 0.0) > before:
-            return _("%(share)s of requests meet the %(limit)s %(name)s objective, up from %(before)s") % words
+            return (
+                _("%(share)s of requests meet the %(limit)s %(name)s objective, up from %(before)s") % words
+            )
         return _("%(share)s of requests meet the %(limit)s %(name)s objective, down from %(before)s") % words
     half, tail = style.metric(result, f"{CDFS[which]}.p50"), style.metric(result, f"{CDFS[which]}.p99")
     if half is None or tail is None:
@@ -130,9 +134,9 @@ def _objective_mark(objective: float) -> tuple[list[dict[str, Any]], list[dict[s
         "line": {"color": "var(--worse)", "width": 1.5, "dash": "2px,3px"},
     }  # fmt: skip
     text = _("SLO %(limit)s") % {"limit": style.number(objective, "limit_s")}
-    import math
-
-    note = style.direct_label(text, x=math.log10(objective), y=0.02, yref="paper", xanchor="right", yanchor="bottom")
+    note = style.direct_label(
+        text, x=math.log10(objective), y=0.02, yref="paper", xanchor="right", yanchor="bottom"
+    )
     note["font"] = {"color": "var(--worse)", "size": 14}
     return [mark], [note]
 
@@ -181,7 +185,10 @@ def _time_title(result: Result | None, columns: Mapping[str, Sequence[float]]) -
 def _time_summary(columns: Mapping[str, Sequence[float]]) -> str:
     if not columns.get("time_s"):
         return _("Nothing is simulated yet.")
-    return _("Over %(span)s of simulated time, up to %(running)s requests run, %(waiting)s wait, and KV use peaks at %(kv)s.") % {
+    return _(
+        "Over %(span)s of simulated time, up to %(running)s requests run, %(waiting)s wait, "
+        "and KV use peaks at %(kv)s."
+    ) % {
         "span": style.number(columns["time_s"][-1], "span_s"),
         "running": f"{max(columns['running']):,.0f}",
         "waiting": f"{max(columns['waiting']):,.0f}",
@@ -226,12 +233,16 @@ def _time_table(columns: Mapping[str, Sequence[float]]) -> Table | None:
         return None
     names = [name for name in SERIES_COLUMNS if columns.get(name)]
     headers = {
-        "running": _("running"), "waiting": _("waiting"), "kv_usage_fraction": _("KV in use"), "batch_tokens": _("batch tokens"),
-    }  # fmt: skip
+        "running": _("running"),
+        "waiting": _("waiting"),
+        "kv_usage_fraction": _("KV in use"),
+        "batch_tokens": _("batch tokens"),
+    }
     rows = []
     for i in style.thinned(time):
         values = [
-            style.percent(columns[name][i]) if name.endswith("fraction") else f"{columns[name][i]:,.0f}" for name in names
+            style.percent(columns[name][i]) if name.endswith("fraction") else f"{columns[name][i]:,.0f}"
+            for name in names
         ]
         rows.append(style.text_cells(str(style.number(time[i], "time_s")), *values))
     return Table(columns=(_("Time"), *(headers[name] for name in names)), rows=tuple(rows))

@@ -91,6 +91,22 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A labelled bar from zero; negative values go left of it."""
+
+    label: str
+    resource: str
+    text: str
+    left: float
+    width: float
+    hatched: bool
+
+    @property
+    def end(self) -> float:
+        return self.left + self.width
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
     """One figure of a page; `draw` names the partial template that draws `body`."""
 
@@ -200,6 +216,11 @@ def help_text(name: str) -> str:
     return term(found.help) if found else ""
 
 
+def capitalised(text: str) -> str:
+    """A sentence's first letter as a capital; the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
 def resource(name: str) -> str:
     """A resource's name in the reader's language."""
     return term(resource_label(name))
@@ -207,7 +228,10 @@ def resource(name: str) -> str:
 
 def number(value: float, name: str, *, digits: int = 3) -> Number:
     """A value printed in the unit that its name's suffix declares."""
-    text, unit = printed(value, dimension_of(name), digits=digits)
+    dimension = dimension_of(name)
+    text, unit = printed(value, dimension, digits=digits)
+    if dimension.startswith("usd_per_million"):
+        unit = "USD"  # the label says per what
     return Number(text=text.replace("-", "−"), unit=unit)
 
 
@@ -241,7 +265,8 @@ def delta(value: float | None, before: float | None, name: str) -> Delta | None:
 def _change_text(change: float, before: float, name: str, *, points: bool) -> str:
     if points:
         return _("%(points)s pt") % {"points": f"{abs(change) * 100:.1f}"}
-    if before == 0 or abs(before) < 10 and dimension_of(name) in ("", "count", "hops") and change.is_integer():
+    small_count = abs(before) < 10 and dimension_of(name) in ("", "count", "hops") and change.is_integer()
+    if before == 0 or small_count:
         return number(abs(change), name).text
     share = abs(change / before) * 100
     if share >= 1000:
@@ -313,7 +338,9 @@ def text_cells(*texts: str) -> tuple[Cell, ...]:
 # --- plotly: plain dictionaries, one look -------------------------------------------------------------------
 
 
-def figure(data: Sequence[Mapping[str, Any]], *, x: Mapping[str, Any], y: Mapping[str, Any], **layout: Any) -> dict[str, Any]:
+def figure(
+    data: Sequence[Mapping[str, Any]], *, x: Mapping[str, Any], y: Mapping[str, Any], **layout: Any
+) -> dict[str, Any]:
     """A figure in the house look; `x` and `y` are axes from `axis`."""
     base: dict[str, Any] = {
         "paper_bgcolor": "rgba(0,0,0,0)",
@@ -322,7 +349,11 @@ def figure(data: Sequence[Mapping[str, Any]], *, x: Mapping[str, Any], y: Mappin
         "margin": {"l": 48, "r": 16, "t": 8, "b": 36},
         "showlegend": False,
         "hovermode": "closest",
-        "hoverlabel": {"bgcolor": "var(--ground)", "bordercolor": "var(--hair-2)", "font": {"color": "var(--ink)"}},
+        "hoverlabel": {
+            "bgcolor": "var(--ground)",
+            "bordercolor": "var(--hair-2)",
+            "font": {"color": "var(--ink)"},
+        },
         "dragmode": "zoom",
         "xaxis": dict(x),
         "yaxis": dict(y),
@@ -344,7 +375,9 @@ def axis(**options: Any) -> dict[str, Any]:
     }
 
 
-def line(x: Sequence[float], y: Sequence[float], *, name: str, color: str = "var(--ink)", **options: Any) -> dict[str, Any]:
+def line(
+    x: Sequence[float], y: Sequence[float], *, name: str, color: str = "var(--ink)", **options: Any
+) -> dict[str, Any]:
     """A solid line: what is now."""
     return {
         "type": "scatter",

@@ -7,6 +7,7 @@ core is translated and then filled with its params.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
@@ -25,6 +26,7 @@ from explorer.charts.style import Chart, Delta, Number, Panel
 from simcore.catalog import PriceBook
 from simcore.errors import Message
 from simcore.glossary import ENTRIES
+from simcore.scenario.stories import stories
 from simcore.units import dimension_of, printed
 
 register = template.Library()
@@ -36,7 +38,13 @@ _SOURCE_DOTS: Final = {
 }  # fmt: skip
 _SHELF_COLUMNS: Final = {
     "chips": ("bf16_flop_per_s", "hbm_bytes", "hbm_bytes_per_s", "scaleup_bytes_per_s", "tdp_w"),
-    "servers": ("chips_per_server", "scaleup_domain_chip_count", "nic_count", "nic_bytes_per_s", "host_power_w"),
+    "servers": (
+        "chips_per_server",
+        "scaleup_domain_chip_count",
+        "nic_count",
+        "nic_bytes_per_s",
+        "host_power_w",
+    ),
     "switches": ("radix", "port_bytes_per_s", "power_w"),
     "optics": ("medium", "port_bytes_per_s", "power_w", "reach_m"),
     "optical_switches": ("port_count", "usable_port_count", "power_w", "reconfiguration_s"),
@@ -59,7 +67,9 @@ def quantity(value: float | None, name: str) -> SafeString:
     """A value in the unit of its name's suffix: `{{ 0.00823|quantity:"step_s" }}`."""
     if value is None:
         return mark_safe("–")
-    return number(Number(text=printed(value, dimension_of(name))[0], unit=printed(value, dimension_of(name))[1]))
+    return number(
+        Number(text=printed(value, dimension_of(name))[0], unit=printed(value, dimension_of(name))[1])
+    )
 
 
 @register.filter
@@ -244,6 +254,19 @@ def status_label(value: str) -> str:
         "public": _("everyone, in the library"),
     }
     return names.get(value, value)
+
+
+@register.filter
+def story_title(slug: str) -> str:
+    """A story's title; its slug where the story is no longer told."""
+    found = stories().get(slug)
+    return style.term(found.title) if found else slug
+
+
+@register.filter
+def tight(text: str) -> str:
+    """Numbers keep their unit on the same line."""
+    return re.sub(r"(\d) (%|GPUs?\b)", "\\1\u00a0\\2", text)
 
 
 @register.filter

@@ -13,7 +13,7 @@ const marker = () => find("#run");
 const REFRESH_MS = 150;
 const UNDRAWN = new Set(["run.stage", "run.finding", "run.warning", "run.figure"]);
 
-let socket = null;
+let socket = null, baselineSocket = null;
 let buffered = []; // series events of this run, kept to be drawn again over a panel that is older than they are
 let drawnSeq = 0;
 let whyMetric = null;
@@ -22,6 +22,7 @@ let whyOpener = null;
 // --- the run ----------------------------------------------------------------------------------------------------------
 
 function follow() {
+  followBaseline();
   const { run, after, status } = marker().dataset;
   if (socket && socket.run === run && !socket.closed) return;
   socket?.close();
@@ -29,6 +30,18 @@ function follow() {
   buffered = [];
   drawnSeq = Number(after || 0);
   if (run && !["finished", "failed", "cancelled"].includes(status)) socket = new RunSocket(run, drawnSeq, onEvent, onState);
+}
+
+// The baseline may still be running: when it ends, every change can be told.
+function followBaseline() {
+  const { baseline, baselineAfter } = marker().dataset;
+  if (baselineSocket?.run === baseline) return;
+  baselineSocket?.close();
+  baselineSocket = null;
+  if (!baseline) return;
+  const ended = () => refresh(true);
+  baselineSocket = new RunSocket(baseline, Number(baselineAfter), (event) => { if (/finished|failed|cancelled/.test(event.kind)) ended(); },
+    (state) => { if (state === "over") ended(); });
 }
 
 function onState(state) {
