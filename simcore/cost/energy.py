@@ -12,7 +12,8 @@ from collections.abc import Mapping
 
 from simcore.catalog.types import Chip, Optic, OpticalSwitch, Server, Switch
 from simcore.fabric import Fabric
-from simcore.why import Term, ceil, constant, leaf, total
+from simcore.fabric.base import sum_of
+from simcore.why import Term, ceil, constant, leaf
 
 IDLE_TDP_FRACTION = 0.15
 LOADED_TDP_FRACTION = 0.85
@@ -62,7 +63,9 @@ def network_power_terms(
 
 
 def network_power_term(parts: Mapping[str, Term]) -> Term:
-    return total(constant(0, "no network"), *parts.values()).named("fabric_power_w")
+    if not parts:
+        return constant(0, "fabric_power_w")
+    return sum_of(list(parts.values())).named("fabric_power_w")
 
 
 def _assumed(value: float, name: str, source: str) -> Term:

@@ -298,7 +298,7 @@ def stages(endpoints: Term, radix: Term, ratios: Sequence[Term], tiers: int) -> 
 def _uplinks(below: Term, down: Term, up: Term, ratio: Term) -> Term:
     """Links upwards: all ports of full switches, and the rest's share of the last one."""
     if ratio.value == 1:
-        return below * 1
+        return below / ratio
     full = floor(below / down)
     return full * up + ceil((below - full * down) / ratio)
 
@@ -308,6 +308,11 @@ def fewest_tiers(endpoint_count: int, radix: Term, ratios: Sequence[Term]) -> in
     return next((tiers for tiers in (1, 2, 3) if endpoint_count <= capacity(radix, ratios, tiers)), None)
 
 
+def sum_of(terms: Sequence[Term]) -> Term:
+    """The sum; a single term stays itself."""
+    return terms[0] if len(terms) == 1 else total(*terms)
+
+
 def transceiver_terms(links: Sequence[Term]) -> dict[TransceiverConvention, Term]:
     """Optical modules under the three named conventions; `links` by segment, the endpoints' own first.
 
@@ -315,9 +320,9 @@ def transceiver_terms(links: Sequence[Term]) -> dict[TransceiverConvention, Term
     twin_port: one on each NIC; a switch-side module serves two ports.
     """
     first, above = links[0], links[1:]
-    between = total(*above) if above else constant(0, "no link between switches")
+    between = sum_of(above) if above else constant(0, "no link between switches")
     return {
-        "both_ends": 2 * total(*links),
+        "both_ends": 2 * sum_of(links),
         "copper_first_hop": 2 * between,
         "twin_port": total(first, ceil(first / 2), between),
     }

@@ -23,6 +23,7 @@ from simcore.fabric.base import (
     capacity,
     fewest_tiers,
     stages,
+    sum_of,
 )
 from simcore.fabric.hops import Histogram, rail_histogram
 from simcore.fabric.switched import (
@@ -34,7 +35,7 @@ from simcore.fabric.switched import (
     single_server,
     too_many,
 )
-from simcore.why import Term, ceil, constant, floor, leaf, minimum, total
+from simcore.why import Term, ceil, constant, floor, leaf, minimum
 
 
 class RailOptimized(SwitchedSpec):
@@ -107,27 +108,38 @@ def _domain_term(site: Site) -> Term:
 def _one_tier(spec: RailOnly, site: Site) -> Counted:
     """Full islands of K·k endpoints on K switches each, and a last one whose small rails share switches."""
     endpoints, radix, rails = site.endpoints(), radix_term(spec), _domain_term(site)
-    island = rails * radix
-    islands = ceil(endpoints / island)
-    full = islands - 1
-    rest = endpoints - full * island
-    rails_per_switch = floor(radix / ceil(rest / rails)).named("rails_per_switch")
-    last = ceil(minimum(rails, rest) / rails_per_switch)
-    switches = (full * rails + last).named("rail_switch_count")
+    island = (rails * radix).named("island_size")
+    islands = ceil(endpoints / island).named("island_count")
     count, size = int(rails.value), int(island.value)
-    planes = [Plane(count=int(full.value) * count, endpoint_count=spec.radix, **_flat(spec))]
+    full, rest = divmod(site.endpoint_count, size)
+    if rest == 0:
+        switches = islands * rails
+    elif full == 0:
+        switches = _packed(endpoints, rails, radix)
+    else:
+        whole = floor(endpoints / island).named("full_island_count")
+        switches = whole * rails + _packed(
+            (endpoints - whole * island).named("last_island_size"), rails, radix
+        )
+    planes = [Plane(count=full * count, endpoint_count=spec.radix, **_flat(spec))]
     planes += [
         Plane(count=rails_count, endpoint_count=length, **_flat(spec))
-        for rails_count, length in _rails(int(rest.value), count)
+        for rails_count, length in _rails(rest, count)
     ]
     return Counted(
         tier_names=("rail",),
-        switches=(switches,),
+        switches=(switches.named("rail_switch_count"),),
         links=(endpoints,),
         planes=tuple(plane for plane in planes if plane.count),
         island_count=islands,
         island_size=min(size, site.endpoint_count),
     )
+
+
+def _packed(endpoints: Term, rails: Term, radix: Term) -> Term:
+    """Switches of rails shorter than a switch: each takes as many whole rails as its ports hold."""
+    length = ceil(endpoints / rails).named("rail_endpoint_count")
+    return ceil(minimum(rails, endpoints) / floor(radix / length).named("rails_per_switch"))
 
 
 def _flat(spec: RailOnly) -> dict[str, tuple[int, ...]]:
@@ -165,8 +177,7 @@ def _clos_per_rail(spec: RailOnly, site: Site, tiers: int) -> Counted:
 
 
 def _sum(products: list[tuple[Term, Term]]) -> Term:
-    terms = [count * each for count, each in products]
-    return terms[0] if len(terms) == 1 else total(*terms)
+    return sum_of([count * each for count, each in products])
 
 
 def _rail_only_histogram(site: Site, counted: Counted) -> Histogram:

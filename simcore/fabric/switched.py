@@ -26,10 +26,11 @@ from simcore.fabric.base import (
     capacity,
     fewest_tiers,
     stages,
+    sum_of,
     transceiver_terms,
 )
 from simcore.fabric.hops import Histogram, pairs_within
-from simcore.why import Term, constant, leaf, minimum, total
+from simcore.why import Term, constant, leaf, minimum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,14 +147,12 @@ def finish(
     islands = int(counted.island_count.value)
     bisection = bisection_term(site, counted)
     terms = {
-        "fabric.switch_count": total(*counted.switches).named("switch_count"),
-        "fabric.link_count": total(*counted.links).named("link_count"),
+        "fabric.switch_count": sum_of(counted.switches).named("switch_count"),
+        "fabric.link_count": sum_of(counted.links).named("link_count"),
         "fabric.transceiver_count": modules[spec.transceiver_convention].named("transceiver_count"),
         "fabric.island_count": counted.island_count.named("island_count"),
         "fabric.bisection_bytes_per_s": bisection.named("bisection_bytes_per_s"),
-        "fabric.routing_adjacency_count": total(constant(0, "leaf"), *counted.links[1:]).named(
-            "routing_adjacency_count"
-        ),
+        "fabric.routing_adjacency_count": _between(counted).named("routing_adjacency_count"),
     }
     if all_to_all_slowdown is not None:
         terms["fabric.all_to_all_slowdown_ratio"] = all_to_all_slowdown.named("all_to_all_slowdown_ratio")
@@ -179,6 +178,11 @@ def finish(
         planes=counted.planes,
         terms=terms,
     )
+
+
+def _between(counted: Counted) -> Term:
+    """Links between switches; each carries a routing session."""
+    return sum_of(counted.links[1:]) if counted.tier_count > 1 else constant(0, "no link between switches")
 
 
 def bisection_term(site: Site, counted: Counted) -> Term:
