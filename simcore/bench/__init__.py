@@ -1,0 +1,24 @@
+"""Benchmarks of the core: speed as figures and as ratios measured within one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simcore.bench.edit import run_edit
+from simcore.bench.serving import run_serving
+
+__all__ = ["as_text", "run", "run_edit", "run_serving"]
+
+
+def run(what: str) -> dict[str, float]:
+    """The benchmark called `what`."""
+    return {"serving": run_serving, "edit": run_edit}[what]()
+
+
+def as_text(what: str, measured: Mapping[str, float]) -> str:
+    """One line per figure, for a terminal."""
+    lines = [f"bench {what}"]
+    for name, value in measured.items():
+        shown = f"{value:,.0f}" if abs(value) >= 1000 or float(value).is_integer() else f"{value:.4g}"
+        lines.append(f"  {name:<28} {shown:>16}")
+    return "\n".join(lines)

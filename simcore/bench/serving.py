@@ -1,0 +1,148 @@
+"""`trimtab bench serving`: the engine with every metric on, against the bare loop, in one run.
+
+The work: Llama-3.1-8B in bf16 on one H100, chunked prefill, 100,000 requests of 512 → 128 tokens, Poisson at
+8 per second, 128 seats, a budget of 512 tokens. Timed is everything from the drawn requests to the metrics:
+laying out the state, the kernel with its series in slices, records, totals and statistics. Engine and bare
+loop take turns; the best of five of each counts, since other work on the machine only ever adds time.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from simcore.bench.bare_loop import BareStep, bare_loop
+from simcore.compute.step_table import StepTimeTable
+from simcore.plan import Plan, ServingPlan, plan
+from simcore.plan.serving import lane_block_count
+from simcore.scenario import Scenario
+from simcore.serving.engine import Engine
+from simcore.serving.metrics import ServingMetrics, serving_metrics
+from simcore.serving.records import Totals
+
+REQUESTS: Final = 100_000
+ROUNDS: Final = 5
+_WARM_REQUESTS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    totals: Totals
+    metrics: ServingMetrics
+
+
+def scenario(request_count: int = REQUESTS) -> Scenario:
+    """The benchmark's work as a scenario document."""
+    return Scenario.parse(
+        {
+            "name": "serving benchmark",
+            "hardware": {"chip": "nvidia-h100-sxm", "chip_count": 1},
+            "model": {"name": "llama-3.1-8b"},
+            "workload": {
+                "arrivals": {"kind": "poisson", "request_per_s": 8},
+                "lengths": {"kind": "constant", "input_tokens": 512, "output_tokens": 128},
+                "request_count": request_count,
+            },
+            "serving": {
+                "parallelism": {"tp": 1},
+                "replica_count": 1,
+                "scheduler": {"kind": "chunked_prefill", "max_num_seqs": 128, "max_num_batched_tokens": 512},
+            },
+        }
+    )
+
+
+def run_serving() -> dict[str, float]:
+    """Rates, seconds, memory and the ratio to the bare loop."""
+    _engine_run(plan(scenario(_WARM_REQUESTS)))
+    planned = plan(scenario())
+    _bare_run(planned)
+    engine_s: list[float] = []
+    bare_s: list[float] = []
+    for _ in range(ROUNDS):
+        bare_s.append(_timed(lambda: _bare_run(planned)))
+        engine_s.append(_timed(lambda: _engine_run(planned)))
+    outcome = _engine_run(planned)
+    seconds = min(engine_s)
+    return {
+        "requests": REQUESTS,
+        "iterations": outcome.totals.iteration_count,
+        "requests_per_s": REQUESTS / seconds,
+        "iterations_per_s": outcome.totals.iteration_count / seconds,
+        "seconds": seconds,
+        "bare_loop_seconds": min(bare_s),
+        "ratio_to_bare_loop": seconds / min(bare_s),
+        "peak_rss_bytes": peak_rss_bytes(),
+    }
+
+
+def peak_rss_bytes() -> int:
+    """The most memory that this process has held (Linux counts in KiB, macOS in bytes)."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _timed(work: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def _serving(planned: Plan) -> ServingPlan:
+    assert planned.serving is not None, "the benchmark's scenario serves"
+    return planned.serving
+
+
+def _engine_run(planned: Plan) -> Outcome:
+    serving = _serving(planned)
+    pool = serving.pool
+    engine = Engine(
+        pool.step_table,
+        scheduler=pool.scheduler,
+        block_count=lane_block_count(pool.kv, pool.parallelism),
+        block_size_tokens=pool.kv.block_size_tokens,
+        replica_count=pool.lane_count,
+        router=serving.inputs.spec.router,
+        requests=serving.inputs.requests,
+    )
+    for _ in engine.slices():
+        pass
+    totals = engine.totals()
+    return Outcome(totals=totals, metrics=_metrics(planned, engine, totals, pool.step_table))
+
+
+def _metrics(planned: Plan, engine: Engine, totals: Totals, table: StepTimeTable) -> ServingMetrics:
+    slo = planned.scenario.workload.slo
+    pool = _serving(planned).pool
+    return serving_metrics(
+        engine.records(),
+        totals,
+        table,
+        slo_ttft_s=slo.ttft_s,
+        slo_tpot_s=slo.tpot_s,
+        capacity_request_per_s=pool.operating_point.capacity_request_per_s,
+        closed_loop=False,
+        chip_count=1,
+        chips_per_replica=1,
+        peak_flop_per_s=pool.chip.bf16_flop_per_s,
+        hbm_bytes_per_s=pool.chip.hbm_bytes_per_s,
+    )
+
+
+def _bare_run(planned: Plan) -> object:
+    serving = _serving(planned)
+    requests, pool = serving.inputs.requests, serving.pool
+    return bare_loop(
+        requests.arrival_s,
+        requests.input_tokens,
+        requests.output_tokens,
+        pool.scheduler.max_num_batched_tokens,
+        pool.scheduler.max_num_seqs,
+        lane_block_count(pool.kv, pool.parallelism),
+        pool.kv.block_size_tokens,
+        BareStep().as_array(),
+    )
