@@ -7,6 +7,7 @@ and infinity are refused everywhere. `field_path` turns pydantic's location into
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -59,22 +60,27 @@ def _wants_integer(cls: type[BaseModel], name: str) -> bool:
     return "int" in str(cls.model_fields[name].annotation)
 
 
-def as_input_error(error: ValidationError, *, prefix: str = "") -> InputError:
+def as_input_error(error: ValidationError, *, document: Any = None, prefix: str = "") -> InputError:
     """One message per problem: path, what was got, what is allowed, a next step."""
-    messages = [_message(details, prefix) for details in error.errors(include_url=False)]
-    return InputError(*messages)
+    details = error.errors(include_url=False)
+    return InputError(*(_message(one, field_path(one["loc"], document, prefix)) for one in details))
 
 
-def field_path(location: tuple[int | str, ...], prefix: str = "") -> str:
-    """`("topology", "rail_only", "tiers")` -> `topology.tiers`: union tags are not part of a user's path."""
-    parts = [str(part) for part in location if not str(part).startswith(("function-", "literal["))]
-    return ".".join([prefix, *parts] if prefix else parts)
+def field_path(location: tuple[int | str, ...], document: Any = None, prefix: str = "") -> str:
+    """`("topology", "rail_only", "radix")` -> `topology.radix`: the tag of a union is not in a user's path."""
+    parts, here = [prefix] if prefix else [], document
+    for part in location:
+        tagged = isinstance(here, Mapping) and part not in here and here.get("kind") == part
+        if tagged or str(part).startswith(("function-", "literal[")):
+            continue
+        parts.append(str(part))
+        here = here.get(part) if isinstance(here, Mapping) else None
+    return ".".join(parts)
 
 
-def _message(details: ErrorDetails, prefix: str) -> Message:
+def _message(details: ErrorDetails, path: str) -> Message:
     kind, context = details["type"], details.get("ctx", {})
     got = repr(details.get("input"))[:80]
-    path = field_path(details["loc"], prefix)
     if kind == "extra_forbidden":
         return Message(
             code="key.unknown",
@@ -86,6 +92,10 @@ def _message(details: ErrorDetails, prefix: str) -> Message:
     if kind in ("value_error", "quantity"):
         reason = str(context.get("error") or context["reason"])
         return Message(code="value.wrong", template="{reason}", params={"reason": reason}, path=path)
+    if kind == "union_tag_not_found":
+        return Message(
+            code="kind.missing", template="kind is missing; say which one it is", path=f"{path}.kind"
+        )
     if kind == "union_tag_invalid":
         return Message(
             code="kind.unknown",

@@ -134,6 +134,7 @@ def _serving(
         kv_dtype=kv_dtype,
         replica_count=replicas,
         requests=requests,
+        other_chips=catalog.chips,
     )
     pool = build_pool(inputs, hardware.chip)
     idle = chip_count - pool.chip_count

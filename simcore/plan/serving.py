@@ -8,7 +8,8 @@ stages (pp × the slowest one) and which has its share of KV blocks and seats.
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 
@@ -58,22 +59,33 @@ def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
 
 
 def budget(inputs: PoolInputs, chip: Chip) -> KvBudget:
-    spec = inputs.spec
-    return kv_budget(
+    """The KV budget on a chip; where it does not fit, with the changes that would, other chips included."""
+    fitting = partial(
+        kv_budget,
         inputs.architecture,
         chip,
         inputs.parallelism,
-        engine=inputs.engine,
-        weights_dtype=inputs.weights_dtype,
-        kv_dtype=inputs.kv_dtype,
-        gpu_memory_utilization=spec.kv.gpu_memory_utilization,
-        max_num_seqs=_number(spec.scheduler.max_num_seqs),
-        max_num_batched_tokens=_number(spec.scheduler.max_num_batched_tokens),
-        max_model_len=_number(spec.max_model_len),
-        block_size_tokens=spec.kv.block_size,
-        num_gpu_blocks_override=spec.num_gpu_blocks_override,
-        kv_cache_memory_bytes=spec.kv_cache_memory_bytes,
+        **_budget_options(inputs.spec, inputs.engine, inputs.weights_dtype, inputs.kv_dtype),
+        num_gpu_blocks_override=inputs.spec.num_gpu_blocks_override,
+        kv_cache_memory_bytes=inputs.spec.kv_cache_memory_bytes,
     )
+    found = fitting()
+    return found if found.fits else fitting(other_chips=tuple(inputs.other_chips.values()))
+
+
+def _budget_options(
+    spec: Serving, engine: EngineConstants, weights_dtype: str, kv_dtype: str
+) -> dict[str, Any]:
+    return {
+        "engine": engine,
+        "weights_dtype": weights_dtype,
+        "kv_dtype": kv_dtype,
+        "gpu_memory_utilization": spec.kv.gpu_memory_utilization,
+        "max_num_seqs": _number(spec.scheduler.max_num_seqs),
+        "max_num_batched_tokens": _number(spec.scheduler.max_num_batched_tokens),
+        "max_model_len": _number(spec.max_model_len),
+        "block_size_tokens": spec.kv.block_size,
+    }
 
 
 def resolve_parallelism(
@@ -96,19 +108,8 @@ def resolve_parallelism(
     last = None
     for tp in _tensor_degrees(architecture, server, chip_count // (wanted.pp * wanted.cp)):
         last = wanted.model_copy(update={"tp": tp})
-        found = kv_budget(
-            architecture,
-            chip,
-            last,
-            engine=engine,
-            weights_dtype=weights_dtype,
-            kv_dtype=kv_dtype,
-            gpu_memory_utilization=spec.kv.gpu_memory_utilization,
-            max_num_seqs=_number(spec.scheduler.max_num_seqs),
-            max_num_batched_tokens=_number(spec.scheduler.max_num_batched_tokens),
-            max_model_len=_number(spec.max_model_len),
-            block_size_tokens=spec.kv.block_size,
-        )
+        options = _budget_options(spec, engine, weights_dtype, kv_dtype)
+        found = kv_budget(architecture, chip, last, **options)
         if found.fits:
             return last
     if last is None:

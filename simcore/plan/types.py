@@ -78,6 +78,7 @@ class PoolInputs:
     kv_dtype: str
     replica_count: int
     requests: Requests
+    other_chips: Mapping[str, Chip]  # what a suggestion may name where the model does not fit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

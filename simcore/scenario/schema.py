@@ -136,7 +136,7 @@ class Scenario(Spec):
         try:
             return cls.model_validate(migrate(dict(document)))
         except ValidationError as error:
-            raise as_input_error(error) from None
+            raise as_input_error(error, document=document) from None
 
     @model_validator(mode="after")
     def _expert_parallel_needs_its_chips(self) -> Self:
