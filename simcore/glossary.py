@@ -24,8 +24,8 @@ class Entry:
     better: Better = "neutral"
 
 
-def _entry(key: str, label: str, help: str = "", *, symbol: str = "", better: Better = "neutral") -> Entry:
-    return Entry(key=key, label=label, help=help, symbol=symbol, better=better)
+def _entry(key: str, label: str, text: str = "", *, symbol: str = "", better: Better = "neutral") -> Entry:
+    return Entry(key=key, label=label, help=text, symbol=symbol, better=better)
 
 
 _FIELDS: Final = (

@@ -96,8 +96,8 @@ def _climb(
     graph: nx.Graph[Any], plane: Plane, index: int, level: int, below: list[int], pod_size: float
 ) -> list[int]:
     """Join the switches of one tier to the tier above, round robin within each pod."""
-    down, up = plane.down_port_counts, plane.up_port_counts
-    uplinks = [_uplinks(links, down[level - 1], up[level - 1]) for links in below]
+    down = plane.down_port_counts
+    uplinks = _uplinks(below, down[level - 1], plane.up_port_counts[level - 1])
     pods = [uplinks] if pod_size is math.inf else _chunks(uplinks, int(pod_size))
     above: list[int] = []
     lower = 0
@@ -119,8 +119,15 @@ def _climb(
     return above
 
 
-def _uplinks(links: int, down: int, up: int) -> int:
-    return up if links == down else math.ceil(links * up / down)
+def _uplinks(below: list[int], down: int, up: int) -> list[int]:
+    """Links upwards of each switch; partly filled ones together get what the closed form counts."""
+    full, rest = divmod(sum(below), down)
+    counted = full * up + math.ceil(rest * up / down)
+    found = [math.ceil(links * up / down) for links in below]
+    for index in reversed(range(len(found))):
+        if sum(found) > counted and below[index] < down and found[index] > 1:
+            found[index] -= 1
+    return found
 
 
 def _filled(count: int, size: int) -> list[int]:

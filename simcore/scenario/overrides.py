@@ -13,6 +13,7 @@ import re
 import types
 import typing
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -22,6 +23,7 @@ from simcore.scenario.schema import Scenario
 
 _FACTOR: Final = re.compile(r"^[x×](\d+(?:\.\d+)?)$")
 _CHIP_FIGURES: Final = "hardware.chip_overrides."
+DEFAULT_TOPOLOGY_KIND: Final = "rail_optimized"
 
 
 def apply_overrides(
@@ -86,15 +88,30 @@ def _set(document: dict[str, Any], path: str, value: Any) -> None:
             path, "override.path", "this is not a path of a scenario; write it like serving.kv.block_size"
         )
     here = document
-    for key in keys[:-1]:
+    for depth, key in enumerate(keys[:-1], start=1):
         below = here.get(key)
         if not isinstance(below, dict):
-            below = here[key] = {}
+            below = here[key] = _starting_point(tuple(keys[:depth]))
         here = below
     if value is None and keys[-1] != "topology":
         here.pop(keys[-1], None)
     else:
         here[keys[-1]] = value
+
+
+def _starting_point(keys: tuple[str, ...]) -> dict[str, Any]:
+    """What an absent section is before its first edit: the default of a union, so that one key can be set."""
+    if keys == ("topology",):
+        return {"kind": DEFAULT_TOPOLOGY_KIND}
+    here: Any = _defaults()
+    for key in keys:
+        here = here.get(key) if isinstance(here, Mapping) else None
+    return dict(here) if isinstance(here, Mapping) and "kind" in here and keys != ("workload",) else {}
+
+
+@lru_cache(maxsize=1)
+def _defaults() -> dict[str, Any]:
+    return Scenario(name="default").model_dump(mode="json", exclude_none=True)
 
 
 def _drop_foreign_keys(document: dict[str, Any], path: str) -> list[Message]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from simcore.compute.step_table import StepTimeTable
+from simcore.memory.kv_pool import shift_of
 from simcore.serving import state
 from simcore.serving.capacity import capacity_request_per_s
 from simcore.serving.kernel import advance
@@ -147,15 +148,16 @@ class Engine:
         return self._take_samples()
 
     def _take_samples(self) -> dict[str, Floats]:
-        taken = self._samples[: self._clock[0].samples]
-        self._clock[0].samples = 0
+        clock = self._clock[0]
+        taken = self._samples.view(np.ndarray)[: clock.samples]
+        clock.samples = 0
         blocks = float(self._setup[0].block_count) * len(self._lanes)
         return {
-            "time_s": taken.time_s.copy(),
-            "running": taken.running.astype(np.float64),
-            "waiting": taken.waiting.astype(np.float64),
-            "kv_usage_fraction": taken.used_blocks / blocks,
-            "batch_tokens": taken.batch_tokens.astype(np.float64),
+            "time_s": taken["time_s"].copy(),
+            "running": taken["running"].astype(np.float64),
+            "waiting": taken["waiting"].astype(np.float64),
+            "kv_usage_fraction": taken["used_blocks"] / blocks,
+            "batch_tokens": taken["batch_tokens"].astype(np.float64),
         }
 
     def records(self) -> Records:
@@ -244,6 +246,7 @@ def _setup(
     head.max_num_seqs = scheduler.max_num_seqs
     head.max_num_batched_tokens = scheduler.max_num_batched_tokens
     head.block_size = block_size_tokens
+    head.block_shift = shift_of(block_size_tokens)
     head.block_count = block_count
     head.watermark_blocks = int(WATERMARK_FRACTION[scheduler.kind] * block_count)
     head.replica_count = replica_count

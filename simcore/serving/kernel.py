@@ -153,12 +153,16 @@ def start(
     elif lane.may_run == 1:
         steps = room[lane.base].key - lane.step
         if steps > 1:  # the first step has its blocks already
-            extra = steps - 1
-            if decodes * (extra // setup.block_size + 1) > lane.free_blocks:
-                extra = steps_within(
-                    phases, lane.phase_base, setup.block_size, lane.step + 1, decodes, extra, lane.free_blocks
-                )
-            steps = 1 + extra
+            steps = 1 + steps_within(
+                phases,
+                lane.phase_base,
+                setup.block_size,
+                setup.block_shift,
+                lane.step + 1,
+                decodes,
+                steps - 1,
+                lane.free_blocks,
+            )
     lane.rate_s = rate
     lane.slope_s = slope
     lane.steps = steps
@@ -312,7 +316,13 @@ def end(
     held = lane.held + lane.prefilled
     if steps > 1:
         lane.free_blocks -= run_blocks(
-            phases, lane.phase_base, setup.block_size, lane.step + 1, decodes, steps - 1
+            phases,
+            lane.phase_base,
+            setup.block_size,
+            setup.block_shift,
+            lane.step + 1,
+            decodes,
+            steps - 1,
         )
     used = setup.block_count - lane.free_blocks
     totals.most_blocks = max(totals.most_blocks, used)
@@ -380,7 +390,7 @@ def arrive(
     clock.next_request += 1
     now = arrival[request]
     tokens = inputs[request] + outputs[request] - 1  # the last token's keys and values are never stored
-    if blocks_for(tokens, setup.block_size) > setup.block_count:
+    if blocks_for(tokens, setup.block_size, setup.block_shift) > setup.block_count:
         rows[request].status = REJECTED
         clock.rejected += 1
         release(clock, arrival, now)

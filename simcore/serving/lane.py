@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from simcore.compiled import compiled_in_place
-from simcore.memory.kv_pool import blocks_for, phase_of
+from simcore.memory.kv_pool import blocks_for, phase_after
 
 
 @compiled_in_place
@@ -143,7 +143,7 @@ def begin_decode(lane: Any, seats: Any, room: Any, phases: Any, setup: Any, seat
     seat = seats[seat_id]
     held = seat.target
     seat.start = lane.step
-    seat.phase = phase_of(lane.step, held, setup.block_size)
+    seat.phase = phase_after(lane.step + 1 - held, setup.block_size, setup.block_shift)
     seat.finish = lane.step + left
     phases[lane.phase_base + seat.phase] += 1
     lane.decoding += 1
@@ -176,7 +176,7 @@ def leave_decode(lane: Any, seat: Any, phases: Any, setup: Any) -> int:
 def vacate(lane: Any, seats: Any, room: Any, setup: Any, seat_id: int, held: int) -> None:
     """Give back a sequence's blocks and seat."""
     seat = seats[seat_id]
-    lane.free_blocks += blocks_for(held, setup.block_size)
+    lane.free_blocks += blocks_for(held, setup.block_size, setup.block_shift)
     if seat.before >= 0:
         seats[seat.before].after = seat.after
     if seat.after >= 0:

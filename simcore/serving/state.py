@@ -145,6 +145,7 @@ SETUP: Final = np.dtype(
         ("max_num_seqs", "i8"),
         ("max_num_batched_tokens", "i8"),
         ("block_size", "i8"),
+        ("block_shift", "i8"),  # its log2, or -1
         ("block_count", "i8"),
         ("watermark_blocks", "i8"),
         ("replica_count", "i8"),

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from simcore.compiled import inlined
-from simcore.memory.kv_pool import blocks_for
+from simcore.memory.kv_pool import blocks_for, phase_after
 from simcore.serving.lane import admit, first_waiting_tokens, preempt_last, prefill
 from simcore.spec import Spec
 
@@ -31,9 +31,9 @@ def schedule(
     lane: Any, seats: Any, room: Any, rows: Any, phases: Any, inputs: Any, setup: Any, totals: Any, now: float
 ) -> None:
     """Fill the lane's next iteration: `decodes`, `prefill_tokens`, `chunks`, `finishing`, `may_run`."""
-    size = setup.block_size
+    size, shift = setup.block_size, setup.block_shift
     seated = lane.running
-    phase = lane.phase_base + (lane.step + 1) % size
+    phase = lane.phase_base + phase_after(lane.step + 1, size, shift)
     while phases[phase] > lane.free_blocks:
         preempt_last(lane, seats, room, rows, phases, setup, totals, now)
     lane.free_blocks -= phases[phase]
@@ -44,7 +44,7 @@ def schedule(
         seat_id = room[lane.base + place].ring
         seat = seats[seat_id]
         chunk = min(seat.target - seat.done, budget)
-        blocks = blocks_for(seat.done + chunk, size) - blocks_for(seat.done, size)
+        blocks = blocks_for(seat.done + chunk, size, shift) - blocks_for(seat.done, size, shift)
         evicted_itself = False
         while blocks > lane.free_blocks and not evicted_itself:
             evicted_itself = lane.last_seat == seat_id
@@ -58,7 +58,7 @@ def schedule(
         return
     while lane.waiting > 0 and budget > 0 and lane.running < setup.max_num_seqs:
         chunk = min(first_waiting_tokens(lane, room, inputs), budget)
-        blocks = blocks_for(chunk, size)
+        blocks = blocks_for(chunk, size, shift)
         if blocks > lane.free_blocks:
             break
         seat_id = admit(lane, seats, room, rows, inputs, now)

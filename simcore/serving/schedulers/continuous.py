@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from simcore.compiled import inlined
-from simcore.memory.kv_pool import blocks_for
+from simcore.memory.kv_pool import blocks_for, phase_after
 from simcore.serving.lane import admit, first_waiting_tokens, preempt_last, prefill
 from simcore.spec import Spec
 
@@ -31,11 +31,11 @@ def schedule(
     lane: Any, seats: Any, room: Any, rows: Any, phases: Any, inputs: Any, setup: Any, totals: Any, now: float
 ) -> None:
     """Fill the lane's next iteration: either prompts, or one token for every running sequence."""
-    size = setup.block_size
+    size, shift = setup.block_size, setup.block_shift
     budget = setup.max_num_batched_tokens
     while lane.waiting > 0 and lane.running < setup.max_num_seqs:
         tokens = first_waiting_tokens(lane, room, inputs)
-        blocks = blocks_for(tokens, size)
+        blocks = blocks_for(tokens, size, shift)
         reserve = setup.watermark_blocks if lane.running > 0 else 0
         if (tokens > budget and lane.chunks > 0) or blocks + reserve > lane.free_blocks:
             break
@@ -45,7 +45,7 @@ def schedule(
     if lane.chunks > 0:
         return
     seated = lane.running
-    phase = lane.phase_base + (lane.step + 1) % size
+    phase = lane.phase_base + phase_after(lane.step + 1, size, shift)
     while phases[phase] > lane.free_blocks:
         preempt_last(lane, seats, room, rows, phases, setup, totals, now)
     lane.free_blocks -= phases[phase]
