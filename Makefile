@@ -23,7 +23,7 @@ COMPILE_LOCK := uv pip compile pyproject.toml --universal --fork-strategy fewest
 help:  ## say what there is
 	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
 
-run: $(STAMPS)/package $(STAMPS)/messages $(STAMPS)/warm  ## start Trimtab and print its address (PORT=8000)
+run: $(STAMPS)/package  ## start Trimtab and print its address (PORT=8000)
 	@exec $(PY) manage.py up
 
 test: lint $(STAMPS)/warm  ## lint, types, layers, Django checks, and every test (browser tests where Chromium is found)

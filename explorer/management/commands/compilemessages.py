@@ -1,8 +1,8 @@
 """`manage.py compilemessages`, without GNU gettext: .po files become .mo files by polib.
 
-Only .po files are kept in git. `make run` and `make test` compile what is newer than its .mo. With --check
-nothing is written, and a catalog that cannot be trusted fails: a broken file, an entry marked fuzzy or left
-without translation, or a translation whose placeholders differ from the original's.
+Only .po files are kept in git; `manage.py up` and `make test` compile those that are newer than their .mo.
+With --check nothing is written, and a catalog that cannot be trusted fails: a broken file, an entry marked
+fuzzy or left without translation, or a translation whose placeholders differ from the original's.
 """
 
 import re
@@ -32,6 +32,8 @@ class Command(BaseCommand):
         faults: list[str] = []
         for folder in settings.LOCALE_PATHS:
             for path in sorted(Path(folder).glob("*/LC_MESSAGES/*.po")):
+                if not options["check"] and is_compiled(path):
+                    continue
                 try:
                     catalog = polib.pofile(str(path), check_for_duplicates=options["check"])
                 except (OSError, ValueError) as error:
@@ -43,6 +45,12 @@ class Command(BaseCommand):
                     catalog.save_as_mofile(str(path.with_suffix(".mo")))
         if faults:
             raise CommandError("\n".join(faults))
+
+
+def is_compiled(path: Path) -> bool:
+    """Whether the .mo file is as new as its .po file."""
+    compiled = path.with_suffix(".mo")
+    return compiled.exists() and compiled.stat().st_mtime >= path.stat().st_mtime
 
 
 def faults_of(catalog: polib.POFile, path: Path) -> list[str]:

@@ -1,8 +1,8 @@
 """`manage.py up`: the whole product in one terminal, which is what `make run` starts.
 
-Migrates, starts the web server and the workers, starts again what dies, prints the address once the home page
-answers, and re-queues lost runs every few seconds. It needs nothing else, and works as well with DATABASE_URL
-and REDIS_URL set.
+Compiles translations, migrates, starts the web server and the workers, starts again what dies, prints the
+address once the home page answers, and re-queues lost runs every few seconds. It needs nothing else, and
+works as well with DATABASE_URL and REDIS_URL set.
 """
 
 from typing import Any
@@ -33,6 +33,7 @@ class Command(BaseCommand):
         try:
             with supervisor.only_one(settings.VAR_DIR / "up.lock", address=address):
                 supervisor.require_free_port(host, port)
+                call_command("compilemessages")
                 call_command("migrate", interactive=False, verbosity=0)
                 Supervisor(
                     children=[web(host, port), worker()],
