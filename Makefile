@@ -38,7 +38,7 @@ lint: $(STAMPS)/test $(STAMPS)/package $(STAMPS)/messages  ## everything of `mak
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
-	$(VENV)/bin/lint-imports
+	$(VENV)/bin/lint-imports --no-cache  # its cache does not notice a module that is new
 	$(PY) manage.py check --fail-level WARNING
 	$(PY) manage.py makemigrations --check --dry-run
 	$(PY) manage.py compilemessages --check
