@@ -263,6 +263,12 @@ def _defaults() -> Mapping[str, Any]:
 
 def _leaves(section: str, view: _View) -> Iterator[_Leaf]:
     info = Scenario.model_fields[section]
+    idle = (view.typed("workload.kind") or shown(at(_defaults(), "workload.kind"))) == "none"
+    if idle and section == "serving":
+        return  # nothing is served, so no knob of the engine does anything
+    if idle and section == "workload":
+        yield _Leaf(path="workload.kind", info=_info("workload.kind", {}))
+        return
     yield from _below(section, info, view)
 
 

@@ -167,7 +167,7 @@ def overlaid_cdf(which: str, documents: Sequence[Result | None], names: Sequence
         draw="plot",
         body=style.figure(
             data,
-            x=style.axis(type="log", ticksuffix="s", tickformat="~s", dtick=1, minor={"showgrid": False}),
+            x=style.log_axis([value for trace in data for value in trace["x"]], "x_s"),
             y=style.axis(range=[0, 1.02], tickformat=".0%", dtick=0.25),
             showlegend=True,
             legend={

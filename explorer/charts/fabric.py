@@ -31,7 +31,7 @@ KPIS: Final = (
     "fabric.fabric_capex_usd",
 )
 _DRAWN: Final = {"core": 6, "spine": 12, "leaf": 12, "rail": 6, "ocs": 6, "chip": 24, "server": 24}
-_ROW_PX: Final = 94
+_ROW_PX: Final = 98
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,24 +84,21 @@ class Row:
 
 def guard(result: Result | None) -> Guard | None:
     """Islands: the inequality that one tier of rail switches must satisfy, and what would satisfy it."""
-    islands = style.metric(result, "fabric.island_count")
-    if islands is None or islands <= 1:
+    said = style.warning(result, "fabric.islands")
+    if not said:
         return None
-    scenario = (result or {}).get("scenario", {})
-    topology = scenario.get("topology") or {}
-    chips = int((scenario.get("hardware") or {}).get("chip_count") or 0)
-    radix = _whole(topology.get("radix")) or 64
-    size = round(chips / islands) if chips else 0
-    domain = _whole(topology.get("hb_domain_size")) or max(1, round(size / radix))
-    needed = -(-chips // radix) if chips else 0
+    chips, domain, radix, limit = (
+        int(said[key]) for key in ("chip_count", "hb_domain_size", "radix", "limit")
+    )
+    islands, size, needed = (int(said[key]) for key in ("island_count", "island_size", "nearest"))
     return Guard(
         equation="N ≤ K · k",
-        numbers=f"{chips:,} > {domain:,} · {radix:,} = {domain * radix:,}",
+        numbers=f"{chips:,} > {domain:,} · {radix:,} = {limit:,}",
         text=_(
             "These are %(islands)s islands of %(size)s chips. One tier of k-port switches reaches K · k chips, "
             "K being the scale-up domain."
         )
-        % {"islands": f"{islands:,.0f}", "size": f"{size:,}"},
+        % {"islands": f"{islands:,}", "size": f"{size:,}"},
         edits=(
             Edit(
                 path="topology.hb_domain_size",
@@ -123,10 +120,6 @@ def guard(result: Result | None) -> Guard | None:
             ),
         ),
     )
-
-
-def _whole(value: object) -> int | None:
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 # --- the picture --------------------------------------------------------------------------------------------
@@ -176,7 +169,7 @@ def _rows(
         rows.append(
             Row(
                 kind=kind,
-                label=style.term(str(node.get("label") or kind)),
+                label=_tier_label(kind, node, nodes),
                 count=count,
                 drawn=min(_DRAWN.get(kind, 12), count) if count else _DRAWN.get(kind, 12),
                 top=26.0 + index * _ROW_PX,
@@ -184,6 +177,28 @@ def _rows(
             )
         )
     return rows
+
+
+def _tier_label(kind: str, node: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> str:
+    """What a row stands for; chips say how their scale-up domains cut them."""
+    names = {
+        "core": _("Core switches"),
+        "spine": _("Spine switches"),
+        "leaf": _("Leaf switches"),
+        "rail": _("Rail switches"),
+        "ocs": _("Optical circuit switches"),
+        "server": _("Servers"),
+    }
+    if kind != "chip":
+        return names.get(kind) or style.term(str(node.get("label") or kind))
+    domains = next((int(one["count"]) for one in nodes if one["kind"] == "server"), 0)
+    if domains < 2:
+        return _("Chips")
+    size = -(-int(node["count"]) // domains)
+    return _("Chips, %(domains)s scale-up domains of %(size)s") % {
+        "domains": f"{domains:,}",
+        "size": f"{size:,}",
+    }
 
 
 def _depth(node: Mapping[str, Any]) -> float:
@@ -208,9 +223,10 @@ def _picture(rows: Sequence[Row]) -> Picture:
     wires: list[Wire] = []
     words: list[Words] = []
     for index, row in enumerate(rows):
+        line = row.top + 38 if row.kind in ("chip", "server") else row.top - 10
         words += [
-            Words(x=2.3, y=row.top - 10, text=row.label, css="halo"),
-            Words(x=97.7, y=row.top - 10, text=f"{row.count:,}", css="cnt end halo"),
+            Words(x=2.3, y=line, text=row.label, css="halo"),
+            Words(x=97.7, y=line, text=f"{row.count:,}", css="cnt end halo"),
         ]
         boxes += _boxes(row)
         if index + 1 < len(rows) and row.count:
@@ -218,7 +234,7 @@ def _picture(rows: Sequence[Row]) -> Picture:
             if row.links_down:
                 text = _("%(count)s links") % {"count": f"{row.links_down:,}"}
                 words.append(Words(x=50, y=row.top + 48, text=text, css="mid halo"))
-    return Picture(height=int(rows[-1].top + 24), boxes=tuple(boxes), wires=tuple(wires), words=tuple(words))
+    return Picture(height=int(rows[-1].top + 44), boxes=tuple(boxes), wires=tuple(wires), words=tuple(words))
 
 
 def _centres(row: Row) -> list[float]:
@@ -333,6 +349,7 @@ def counts(result: Result | None, baseline: Result | None = None) -> Chart | Non
         source=_("Closed form"),
         draw="table",
         table=table,
+        tall=True,
     )
 
 
@@ -341,6 +358,8 @@ def _counts_title(result: Result | None, baseline: Result | None) -> str:
     now = [style.metric(result, name) for name in names]
     before = [style.metric(baseline, name) for name in names]
     words = {"switches": f"{now[0] or 0:,.0f}", "transceivers": f"{now[1] or 0:,.0f}"}
+    if not now[0] and not before[0]:
+        return _("One scale-up domain holds all chips: no switch is needed")
     if not before[0] or not before[1] or now == before:
         return _("%(switches)s switches and %(transceivers)s transceivers") % words
     words |= {"before": f"{before[0]:,.0f}", "lights": f"{before[1]:,.0f}"}

@@ -70,7 +70,18 @@ def waterfall(result: Result | None) -> Chart | None:
 
 
 def _item(row: Mapping[str, Any]) -> str:
-    return style.term(str(row.get("label") or row["item"]))
+    names = {
+        "datasheet": _("Datasheet"),
+        "visible": _("Visible to the driver"),
+        "utilization_cut": _("Left free for others"),
+        "weights": _("Weights"),
+        "rotary": _("Rotary tables"),
+        "activation": _("Activation peak"),
+        "non_torch": _("Outside the allocator"),
+        "kv": _("KV cache"),
+    }
+    item = str(row["item"])
+    return names.get(item) or style.capitalised(style.term(item.replace("_", " ")))
 
 
 def _falls(rows: Sequence[Mapping[str, Any]]) -> list[Fall]:
@@ -122,6 +133,18 @@ def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
     return _("Memory of one chip, from top to bottom: %(parts)s.") % {"parts": parts}
 
 
+def headline(result: Result | None) -> str:
+    """How much KV cache one replica has, in tokens and in requests of full length."""
+    tokens = style.metric(result, "memory.kv_token_capacity")
+    requests = style.metric(result, "memory.max_concurrency_at_max_len")
+    if tokens is None:
+        return _("Memory")
+    words = {"tokens": f"{tokens:,.0f}", "requests": f"{requests or 0:,.1f}"}
+    if requests is None:
+        return _("One replica holds %(tokens)s tokens of KV cache") % words
+    return _("One replica holds %(tokens)s tokens of KV cache: %(requests)s requests of full length") % words
+
+
 def capacity(result: Result | None, baseline: Result | None = None) -> Chart | None:
     """The KV cache in tokens, blocks and requests, as a table."""
     names = [
@@ -143,13 +166,10 @@ def capacity(result: Result | None, baseline: Result | None = None) -> Chart | N
     table = style.metric_table(names, result, baseline)
     if table is None:
         return None
-    tokens = style.metric(result, "memory.kv_token_capacity")
-    title = _("What the KV cache holds")
-    if tokens is not None:
-        title = _("One replica holds %(tokens)s tokens of KV cache") % {"tokens": f"{tokens:,.0f}"}
+    title = headline(result)
     return Chart(
         slug="kv-capacity",
-        title=title,
+        title=_("The model, the cache and how full it gets"),
         axis=_("Per replica where tokens or blocks are counted, per chip where the name says so"),
         summary=title,
         source=_("Closed form; use and preemptions simulated"),

@@ -62,9 +62,25 @@ SERVING_KPIS: Final = (
 )
 
 
+FABRIC_STRIP: Final = (
+    "fabric.switch_count",
+    "fabric.transceiver_count",
+    "fabric.island_count",
+    "reliability.slice_goodput_fraction.mean",
+    "reliability.static_goodput_fraction.mean",
+    "fabric.fabric_capex_usd",
+    "fabric.diameter_hops",
+    "cost.power_w",
+    "cost.capex_usd",
+)
+# Remarks that the model makes in passing; all other warnings stand out.
+REMARKS: Final = frozenset({"fabric.guard_rail", "fabric.none_needed", "reliability.small_job"})
+
+
 def strip(result: Result | None, baseline: Result | None = None, *, baseline_name: str = "") -> Strip:
     """At most six metrics that the result has, with their change since the baseline."""
-    return Strip(tiles=style.tiles(STRIP, result, baseline)[:6], baseline_name=baseline_name)
+    names = FABRIC_STRIP if style.kind_of_work(result) == "none" else STRIP
+    return Strip(tiles=style.tiles(names, result, baseline)[:6], baseline_name=baseline_name)
 
 
 def panel(tab: str, result: Result | None, *, baseline: Result | None = None) -> Panel:
@@ -138,7 +154,7 @@ def _memory(result: Result | None, baseline: Result | None) -> Panel:
     chart = memory.waterfall(result)
     return Panel(
         tab="memory",
-        headline=chart.title if chart else _("Memory"),
+        headline=memory.headline(result),
         notes=_notes(result, "serving.kv", "serving.max_model_len", "model", "memory"),
         kpis=_kpis(memory.KPIS, result, baseline),
         charts=_present(chart, memory.capacity(result, baseline)),
@@ -167,7 +183,7 @@ def _reliability(result: Result | None, baseline: Result | None) -> Panel:
     chart = reliability.slice_goodput(result)
     return Panel(
         tab="reliability",
-        headline=chart.title if chart else _("Reliability"),
+        headline=reliability.headline(result),
         notes=_notes(result, "reliability"),
         kpis=_kpis(reliability.KPIS, result, baseline),
         charts=_present(chart),
@@ -229,9 +245,16 @@ def change_headline(result: Result | None, baseline: Result | None) -> str:
             "now": style.number(value, name),
             "change": change.text,
         }
+        claim = _("%(what)s: %(change)s down, from %(before)s to %(now)s") % words
         if change.arrow == "up":
-            return _("%(what)s rises from %(before)s to %(now)s, by %(change)s") % words
-        return _("%(what)s falls from %(before)s to %(now)s, by %(change)s") % words
+            claim = _("%(what)s: %(change)s up, from %(before)s to %(now)s") % words
+        binding = (result or {}).get("metrics", {}).get("analysis.bottleneck")
+        if not binding:
+            return claim
+        return _("%(claim)s; %(resource)s binds now") % {
+            "claim": claim,
+            "resource": style.resource(str(binding)),
+        }
     return ""
 
 
@@ -239,6 +262,8 @@ def _regime_headline(result: Result | None) -> str:
     regime = str((result or {}).get("metrics", {}).get("serving.regime") or "")
     ratio = style.metric(result, "serving.offered_load_ratio")
     words = {"ratio": f"{ratio:.2f}" if ratio is not None else ""}
+    if regime and ratio is None:
+        return _("Closed loop: users wait for each other, so the load follows the capacity")
     if regime == "overloaded":
         return _("Overloaded: ρ = %(ratio)s, the queue never empties") % words
     if regime == "near_saturation":
@@ -257,7 +282,12 @@ def _notes(result: Result | None, *prefixes: str) -> tuple[Note, ...]:
     """Warnings of the result; with prefixes, only those at these paths."""
     found = (result or {}).get("warnings") or ()
     return tuple(
-        Note(text=translated(row), kind="warn", code=str(row.get("code", "")))
+        Note(
+            text=_sentence(translated(row)),
+            kind="plain" if row.get("code") in REMARKS else "warn",
+            code=str(row.get("code", "")),
+        )
         for row in found
+        if row.get("code") != "fabric.islands"  # the guard rail says it
         if not prefixes or not row.get("path") or str(row["path"]).startswith(prefixes)
     )

@@ -29,7 +29,7 @@ def slice_goodput(result: Result | None) -> Chart | None:
         return None
     return Chart(
         slug="slice-goodput",
-        title=_title(result, curve),
+        title=_("Re-wired slices keep more of the machine than fixed ones"),
         axis=_("Share of all chips in whole slices, against chips per slice"),
         summary=_summary(curve),
         source=_("Closed form: binomial over cubes; exact, nothing is simulated"),
@@ -41,16 +41,17 @@ def slice_goodput(result: Result | None) -> Chart | None:
 
 
 def _chosen(result: Result | None) -> float | None:
-    value = ((result or {}).get("scenario", {}).get("reliability") or {}).get("slice_chips")
-    return float(value) if isinstance(value, int | float) else None
+    scenario = style.scenario_of(result)
+    return float(scenario.reliability.slice_chips) if scenario else None
 
 
-def _title(result: Result | None, curve: Mapping[str, Sequence[float]]) -> str:
+def headline(result: Result | None) -> str:
+    """Goodput of the chosen slice size, re-wired and fixed."""
     ocs = style.metric(result, "reliability.slice_goodput_fraction.mean")
     static = style.metric(result, "reliability.static_goodput_fraction.mean")
     size = _chosen(result)
     if ocs is None or static is None or size is None:
-        return _("Re-wired slices keep more of the machine than fixed ones")
+        return _("Reliability")
     return _("Slices of %(size)s chips: re-wired they keep %(ocs)s of the machine, fixed %(static)s") % {
         "size": f"{size:,.0f}",
         "ocs": style.percent(ocs),
@@ -105,7 +106,7 @@ def _figure(curve: Mapping[str, Sequence[float]], chosen: float | None) -> dict[
         )  # fmt: skip
     return style.figure(
         data,
-        x=style.axis(tickformat=",", title={"text": _("chips per slice"), "standoff": 8}),
+        x=style.axis(type="log", tickvals=_doubled(sizes), tickformat=",", hoverformat=","),
         y=style.axis(range=[0, 1.02], tickformat=".0%", dtick=0.25),
         shapes=shapes,
         showlegend=True,
@@ -116,8 +117,14 @@ def _figure(curve: Mapping[str, Sequence[float]], chosen: float | None) -> dict[
             "yanchor": "bottom",
             "font": {"color": "var(--ink-2)"},
         },
-        margin={"l": 48, "r": 16, "t": 56, "b": 48},
+        margin={"l": 48, "r": 16, "t": 40, "b": 36},
     )
+
+
+def _doubled(sizes: Sequence[float]) -> list[int]:
+    """Powers of two (of four, where many) within the sizes."""
+    powers = [2**power for power in range(24) if min(sizes) <= 2**power <= max(sizes)]
+    return powers if len(powers) <= 8 else powers[::2]
 
 
 def _table(curve: Mapping[str, Sequence[float]]) -> Table:

@@ -37,9 +37,8 @@ def cdf(which: str, result: Result | None, baseline: Result | None = None) -> Ch
 
 
 def _objective(which: str, result: Result | None) -> float | None:
-    slo = ((result or {}).get("scenario", {}).get("workload") or {}).get("slo") or {}
-    value = slo.get(f"{which}_s")
-    return float(value) if isinstance(value, int | float) else None
+    scenario = style.scenario_of(result)
+    return getattr(scenario.workload.slo, f"{which}_s", None) if scenario else None
 
 
 def share_within(curve: Mapping[str, Sequence[float]], which: str, limit: float) -> float | None:
@@ -121,7 +120,7 @@ def _cdf_figure(
     shapes, annotations = _objective_mark(objective) if objective else ([], [])
     return style.figure(
         data,
-        x=style.axis(type="log", ticksuffix="s", tickformat="~s", dtick=1, minor={"showgrid": False}),
+        x=style.log_axis([*x, *before.get(f"{which}_s", ()), *([objective] if objective else [])], "x_s"),
         y=style.axis(range=[0, 1.02], tickformat=".0%", dtick=0.25),
         shapes=shapes,
         annotations=annotations,
@@ -212,15 +211,16 @@ def _time_figure(columns: Mapping[str, Sequence[float]]) -> dict[str, Any]:
         for column, name, color, axis, fill, shown in lanes
     ]  # fmt: skip
     titles = [
-        style.direct_label(name, x=1, y=top, xref="paper", yref="paper", xanchor="right", yanchor="top")
-        for (_column, name, *_rest), top in zip(lanes, (1.0, 0.5, 0.24), strict=True)
+        style.direct_label(name, x=0, y=top, xref="paper", yref="paper", xanchor="left", yanchor="bottom")
+        for (_column, name, *_rest), top in zip(lanes, (1.0, 0.5, 0.22), strict=True)
     ]
     return style.figure(
         data,
         x=style.axis(ticksuffix=" s", rangemode="tozero", anchor="y3", showgrid=False),
-        y=style.axis(domain=[0.54, 1], rangemode="tozero", nticks=4),
-        yaxis2=style.axis(domain=[0.28, 0.5], rangemode="tozero", nticks=3),
-        yaxis3=style.axis(domain=[0, 0.24], range=[0, 1.05], tickformat=".0%", nticks=3),
+        y=style.axis(domain=[0.6, 1], rangemode="tozero", nticks=4),
+        yaxis2=style.axis(domain=[0.32, 0.5], rangemode="tozero", nticks=3),
+        yaxis3=style.axis(domain=[0, 0.22], range=[0, 1.05], tickformat=".0%", nticks=3),
+        margin={"l": 48, "r": 16, "t": 28, "b": 36},
         annotations=titles,
         hovermode="x unified",
         meta={"series": "serving"},

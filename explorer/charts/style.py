@@ -15,7 +15,9 @@ from typing import Any, Final, Literal
 
 from django.utils.translation import gettext as _
 
+from simcore.errors import TrimtabError
 from simcore.glossary import better, entry, resource_label, statistic
+from simcore.scenario import Scenario
 from simcore.units import dimension_of, printed
 
 Result = Mapping[str, Any]
@@ -120,6 +122,7 @@ class Chart:
     table: Table | None = None
     open_table: bool = False
     wide: bool = False
+    tall: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,12 +190,29 @@ def series(result: Result | None, name: str) -> Mapping[str, Sequence[float]]:
     return found if isinstance(found, Mapping) else {}
 
 
+def scenario_of(result: Result | None) -> Scenario | None:
+    """The scenario behind a result with its defaults filled in; None where it cannot be read."""
+    document = (result or {}).get("scenario")
+    if not isinstance(document, Mapping):
+        return None
+    try:
+        return Scenario.parse(document)
+    except TrimtabError:
+        return None
+
+
 def kind_of_work(result: Result | None) -> str:
     """`serving`, or `none` where the scenario asks for fabric, reliability and cost alone."""
-    workload = (result or {}).get("scenario", {}).get("workload") or {}
-    if workload.get("kind"):
-        return str(workload["kind"])
-    return "serving"
+    scenario = scenario_of(result)
+    return scenario.workload.kind if scenario else "serving"
+
+
+def warning(result: Result | None, code: str) -> Mapping[str, Any]:
+    """The params of a warning; empty where the result does not carry it."""
+    for row in (result or {}).get("warnings") or ():
+        if row.get("code") == code:
+            return dict(row.get("params") or {})
+    return {}
 
 
 # --- words and numbers --------------------------------------------------------------------------------------
@@ -232,6 +252,8 @@ def number(value: float, name: str, *, digits: int = 3) -> Number:
     text, unit = printed(value, dimension, digits=digits)
     if dimension.startswith("usd_per_million"):
         unit = "USD"  # the label says per what
+    elif dimension == "bytes_per_token":
+        unit = "B"
     return Number(text=text.replace("-", "−"), unit=unit)
 
 
@@ -407,6 +429,30 @@ def direct_label(text: str, *, x: float, y: float, **options: Any) -> dict[str, 
         "borderpad": 1,
         **options,
     }
+
+
+def log_axis(values: Sequence[float], name: str, **options: Any) -> dict[str, Any]:
+    """A logarithmic axis over these values, its ticks printed with their units: 30 ms, 100 ms, 1 s."""
+    positive = [value for value in values if value > 0] or [1.0]
+    low, high = min(positive), max(positive)
+    ticks = _log_ticks(low, high)
+    texts = [str(number(tick, name)) for tick in ticks]
+    span = max(math.log10(high / low), 0.1)
+    bounds = [math.log10(low) - span * 0.02, math.log10(high) + span * 0.02]
+    return axis(type="log", tickvals=ticks, ticktext=texts, range=bounds, **options)
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """At most six of 1, 2, 5 (else 1, 3; else powers of ten) between two values."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    ticks: list[float] = []
+    for steps in ((1, 2, 3, 4, 5, 6, 8), (1, 2, 5), (1, 3), (1,)):
+        powers = range(first, last + 1)
+        ticks = [float(f"{step}e{power}") for power in powers for step in steps]
+        ticks = [tick for tick in ticks if low * 0.98 <= tick <= high * 1.02]
+        if len(ticks) <= 6:
+            break
+    return ticks
 
 
 def thinned(values: Sequence[float], keep: int = 24) -> list[int]:

@@ -205,15 +205,15 @@ def node_name(node: Mapping[str, Any]) -> str:
     """A Why node's name in words: the glossary's label, or its own name."""
     name = str(node.get("name") or "")
     if not name:
-        return str(node.get("formula") or node.get("text") or "")
+        return formula_words(str(node.get("formula") or node.get("text") or ""))
     words = style.label(name)
-    return words.replace("_", " ") if words == name else words
+    return formula_words(words) if words == name else words
 
 
 @register.filter
 def is_open(level: int) -> bool:
-    """The first levels of a derivation are open, deeper ones fold."""
-    return level < 3
+    """The first level of a derivation is open, deeper ones fold."""
+    return level < 1
 
 
 @register.filter
@@ -229,8 +229,8 @@ def is_hatched(resource: str) -> bool:
 
 @register.filter
 def formula_words(formula: str) -> str:
-    """A formula with its names as words."""
-    return formula.replace("_", " ")
+    """A formula with its names as words, without the units that its numbers carry."""
+    return re.sub(r"_(s|bytes|flop|count|fraction|tokens)\b", "", formula).replace("_", " ")
 
 
 @register.filter
