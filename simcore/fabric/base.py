@@ -300,7 +300,7 @@ def _uplinks(below: Term, down: Term, up: Term, ratio: Term) -> Term:
     if ratio.value == 1:
         return below / ratio
     full = floor(below / down)
-    return full * up + ceil((below - full * down) / ratio)
+    return full * up + ceil((below - full * down) * up / down)
 
 
 def fewest_tiers(endpoint_count: int, radix: Term, ratios: Sequence[Term]) -> int | None:
