@@ -147,19 +147,24 @@ class Edit:
 
 
 def edit(
-    viewer: Viewer, scenario: SavedScenario, values: Mapping[str, str], *, seen: Container[str] = ()
+    viewer: Viewer, scenario: SavedScenario, values: Mapping[str, str], *, seen: Container[str] | None = None
 ) -> Edit:
     """Set paths to what was typed. What was refused before is tried again with it, in case both fit now.
 
-    `seen` are the paths that the form showed: of those, a draft that is not typed again is withdrawn.
+    `seen` are the paths that the form showed (all, where it is not given): a draft of one that is not typed again
+    is withdrawn, and only what was typed becomes a draft.
     """
+    seen = values if seen is None else seen
     scenario.draft = {path: entry for path, entry in scenario.draft.items() if path not in seen}
     waiting = {path: entry["typed"] for path, entry in scenario.draft.items() if path not in values}
     if waiting:
         together = _try_edit(viewer, scenario, {**waiting, **values})
         if not together.errors:
             return together
-    return _try_edit(viewer, scenario, values)
+    outcome = _try_edit(viewer, scenario, values)
+    if outcome.errors:
+        _keep_draft(scenario, {path: typed for path, typed in values.items() if path in seen}, outcome.errors)
+    return outcome
 
 
 def _try_edit(viewer: Viewer, scenario: SavedScenario, values: Mapping[str, str]) -> Edit:
@@ -170,7 +175,7 @@ def _try_edit(viewer: Viewer, scenario: SavedScenario, values: Mapping[str, str]
         outcome = plan_for(viewer, document)
         run = _take_edit(scenario, document, values, outcome)
     except InputError as error:
-        return _refused(scenario, values, error)
+        return Edit(errors={message.path: message for message in error.messages})
     return Edit(run=run, warnings=tuple(warnings))
 
 
@@ -186,22 +191,14 @@ def _take_edit(
     return start_run(scenario, revision, outcome)
 
 
-def _refused(scenario: SavedScenario, values: Mapping[str, str], error: InputError) -> Edit:
-    """Keep what was typed beside the saved document, with the message of each path."""
-    errors = {message.path: message for message in error.messages}
+def _keep_draft(scenario: SavedScenario, values: Mapping[str, str], errors: Mapping[str, Message]) -> None:
+    """Keep what was typed and refused beside the saved document, with the message of each path."""
     typed = {
         path: {"typed": text[:MAX_NAME], "message": errors[path].text if path in errors else ""}
         for path, text in values.items()
     }
     scenario.draft = {**scenario.draft, **typed}
     SavedScenario.objects.filter(pk=scenario.pk).update(draft=scenario.draft)
-    return Edit(errors=errors)
-
-
-def discard_draft(scenario: SavedScenario) -> None:
-    """Forget what was typed and refused."""
-    scenario.draft = {}
-    scenario.save(update_fields=["draft"])
 
 
 def rename(scenario: SavedScenario, name: str) -> None:

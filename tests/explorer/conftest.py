@@ -5,7 +5,7 @@ session. Nobody has just arrived. Tasks are not sent to a broker: `queue` record
 by `work(run)`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +38,12 @@ SERVING: dict[str, Any] = {
 
 
 @pytest.fixture(autouse=True)
-def queue(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, int]]]:
+def queue(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """What was sent to the workers."""
     sent: list[tuple[str, int]] = []
     monkeypatch.setattr(run_simulation, "delay", lambda run_id, attempt: sent.append((run_id, attempt)))
     cache.clear()
-    yield sent
+    return sent
 
 
 @pytest.fixture(autouse=True)

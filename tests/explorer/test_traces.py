@@ -1,0 +1,143 @@
+"""Uploading request traces and running on them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from explorer import actions
+from explorer.access import Viewer
+from explorer.models import SavedScenario, TraceUpload
+from tests.explorer.conftest import SERVING, run_of
+
+pytestmark = pytest.mark.django_db
+
+HEAD = b"timestamp_s,input_tokens,output_tokens\n"
+ROWS = HEAD + b"".join(b"%d,%d,%d\n" % (index, 100 + index, 20) for index in range(50))
+AZURE = (
+    b"TIMESTAMP,ContextTokens,GeneratedTokens\n"
+    b"2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,109\n"
+)
+MOONCAKE = b'{"timestamp": 0, "input_length": 6755, "output_length": 500, "hash_ids": [0, 1]}\n'
+
+
+def post(client: Client, content: bytes, **form: str) -> Any:
+    file = SimpleUploadedFile("trace.csv", content)
+    return client.post("/traces/", {"file": file, "format": "csv"} | form)
+
+
+@pytest.mark.parametrize(
+    ("content", "trace_format", "rows"), [(ROWS, "csv", 50), (AZURE, "azure", 2), (MOONCAKE, "mooncake", 1)]
+)
+def test_a_trace_is_read(content: bytes, trace_format: str, rows: int, as_alice: Client) -> None:
+    assert post(as_alice, content, format=trace_format).status_code == 302
+    upload = TraceUpload.objects.get()
+    assert (upload.row_count, upload.format, upload.name) == (rows, trace_format, "trace.csv")
+    assert len(upload.table().timestamp_s) == rows
+
+
+def test_columns_may_have_other_names(as_alice: Client) -> None:
+    content = b"when,prompt,answer\n0,10,5\n1,20,5\n"
+    columns = {"timestamp_s": "when", "input_tokens": "prompt", "output_tokens": "answer"}
+    assert post(as_alice, content, **columns).status_code == 302
+    assert TraceUpload.objects.get().table().input_tokens.tolist() == [10, 20]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (HEAD + b"0,10,5\n1,many,5\n", "row 2"),
+        (HEAD + b"0,10,5\n1,-4,5\n", "row 2"),
+        (HEAD + b"0,10,5\nnan,4,5\n", "row 2"),
+        (HEAD, ""),
+        (b"", ""),
+        (b"\x00\xff\xfe", ""),
+        (b"a,b\n1,2\n", ""),
+        (b"timestamp_s,input_tokens,output_tokens,prompt\n0,1,1,my secret\n", "prompt"),
+    ],
+)
+def test_a_broken_trace_is_explained(content: bytes, said: str, as_alice: Client) -> None:
+    answer = post(as_alice, content)
+    assert answer.status_code == 422
+    assert answer.context["errors"]
+    assert said in answer.content.decode()
+    assert TraceUpload.objects.count() == 0
+
+
+@pytest.mark.parametrize("trace_format", ["excel", "", "csv; drop table"])
+def test_a_format_that_is_none_is_explained(trace_format: str, as_alice: Client) -> None:
+    assert post(as_alice, ROWS, format=trace_format).status_code == 422
+
+
+def test_no_file_is_explained(as_alice: Client) -> None:
+    assert as_alice.post("/traces/", {"format": "csv"}).status_code == 422
+
+
+def test_a_trace_has_a_size(as_alice: Client, settings: Any) -> None:
+    settings.MAX_TRACE_BYTES = 100
+    assert "100" in post(as_alice, ROWS).content.decode()
+    settings.MAX_TRACE_BYTES, settings.MAX_TRACE_ROWS = 10_000, 10
+    assert "10" in post(as_alice, ROWS).content.decode()
+    assert TraceUpload.objects.count() == 0
+
+
+def test_the_same_file_again_is_the_same_trace(as_alice: Client) -> None:
+    post(as_alice, ROWS)
+    post(as_alice, ROWS)
+    assert TraceUpload.objects.count() == 1
+
+
+def test_a_scenario_runs_on_an_uploaded_trace(alice: User, as_alice: Client, work: Any) -> None:
+    scenario = actions.create_scenario(Viewer(user=alice), SERVING)
+    answer = post(as_alice, ROWS, scenario=str(scenario.pk))
+    assert answer["Location"] == f"/s/{scenario.pk}/serving/"
+    scenario.refresh_from_db()
+    assert scenario.document["workload"]["arrivals"]["trace"] == TraceUpload.objects.get().sha256
+    run = work(run_of(scenario))
+    assert run.status == "finished", run.messages
+    assert run.result_document["metrics"]["serving.completed_count"] == 50
+
+
+def test_a_trace_can_be_cut_and_stretched(alice: User, as_alice: Client, work: Any) -> None:
+    scenario = actions.create_scenario(Viewer(user=alice), SERVING)
+    post(as_alice, ROWS, scenario=str(scenario.pk))
+    scenario.refresh_from_db()
+    cut = {"workload.arrivals.limit": "20", "workload.arrivals.time_scale": "0.5"}
+    assert not actions.edit(Viewer(user=alice), scenario, cut).errors
+    run = work(run_of(scenario))
+    assert run.result_document["metrics"]["serving.completed_count"] == 20
+
+
+def test_a_fork_does_not_read_the_traces_of_another(
+    alice: User, as_alice: Client, as_bob: Client, work: Any
+) -> None:
+    scenario = actions.create_scenario(Viewer(user=alice), SERVING)
+    post(as_alice, ROWS, scenario=str(scenario.pk))
+    scenario.refresh_from_db()
+    actions.set_visibility(scenario, "public")
+    page = as_bob.post(f"/s/{scenario.pk}/fork/", follow=True)
+    assert "none of your uploads" in page.content.decode()
+    assert SavedScenario.objects.count() == 1
+
+
+def test_a_trace_with_more_rows_than_a_run_may_have_says_what_to_set(
+    alice: User, as_alice: Client, settings: Any
+) -> None:
+    scenario = actions.create_scenario(Viewer(user=alice), SERVING)
+    settings.MAX_REQUESTS_PER_RUN = 30
+    post(as_alice, ROWS)
+    outcome = actions.use_trace(Viewer(user=alice), scenario, TraceUpload.objects.get())
+    assert outcome.errors
+
+
+def test_the_azure_conversation_trace_is_read(shared: Path, as_alice: Client) -> None:
+    files = sorted((shared / "data" / "traces").glob("*azure*conv*2023*"))
+    if not files:
+        files = sorted((shared / "data" / "traces").glob("*conv*.csv"))
+    if not files:
+        pytest.skip("the Azure conversation trace is not in the shared folder")
+    assert post(as_alice, files[0].read_bytes(), format="azure").status_code == 302
+    assert TraceUpload.objects.get().row_count == 19_366
