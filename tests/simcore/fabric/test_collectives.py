@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from simcore.catalog import default_catalog, override_chip
 from simcore.catalog.types import CollectiveFit, Source
 from simcore.fabric import Clos, RailOnly, build_fabric
 from simcore.fabric.collectives import (
+    ENGINE_KERNEL,
     OPERATIONS,
     Interconnect,
     Operation,
@@ -36,6 +38,11 @@ def network(slug: str) -> Interconnect:
     catalog = default_catalog()
     chip = catalog.chip(slug)
     return interconnect(chip, catalog.server(chip.default_server), catalog.calibration_for(chip))
+
+
+def without_engine_kernel(over: Interconnect) -> Interconnect:
+    fits = {key: fit for key, fit in over.fits.items() if key[0] != ENGINE_KERNEL}
+    return replace(over, fits=fits)
 
 
 def seconds(operation: Operation, payload: float, ranks: int, over: Interconnect) -> float:
@@ -186,14 +193,24 @@ MEASURED_CHIPS = {
 
 
 @pytest.mark.parametrize(("gpu", "slug"), MEASURED_CHIPS.items())
-def test_nccl_collectives_on_nvlink_are_met_within_eight_per_cent(shared: Path, gpu: str, slug: str) -> None:
-    """Mean error over all-gather, reduce-scatter and all-to-all of 2, 4 and 8 ranks, as measured."""
-    over, errors = network(slug), []
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_nccl_collectives_on_nvlink_are_met(shared: Path, gpu: str, slug: str, operation: Operation) -> None:
+    """Mean error over 2, 4 and 8 ranks: 8 %; an all-to-all is noisier as measured: 13 %."""
+    over, errors = without_engine_kernel(network(slug)), []
     with (shared / "data" / "collectives_nccl.csv").open() as file:
         for row in csv.DictReader(file):
-            operation = {"alltoall": "all_to_all"}.get(row["op"], row["op"])
-            if row["gpu"] == gpu and row["impl"].startswith("nccl") and operation != "all_reduce":
-                got = seconds(operation, float(row["bytes"]), int(row["ranks"]), over)  # type: ignore[arg-type]
+            named = row["op"].replace("alltoall", "all_to_all")
+            if (row["gpu"], named) == (gpu, operation) and row["impl"].startswith("nccl"):
+                got = seconds(operation, float(row["bytes"]), int(row["ranks"]), over)
                 errors.append(abs(got / (float(row["measured_us"]) * 1e-6) - 1))
-    assert len(errors) > 100
-    assert np.mean(errors) < 0.08
+    assert len(errors) >= 60
+    assert np.mean(errors) < (0.13 if operation == "all_to_all" else 0.08)
+
+
+def test_the_engines_own_all_reduce_takes_small_payloads() -> None:
+    """vLLM 0.24 on 8×H100: 14.97 µs at 1 MiB, 4.7 µs at 512 B; NCCL takes over above 8 MiB."""
+    over = network("nvidia-h100-sxm")
+    assert seconds("all_reduce", 2**20, 8, over) == pytest.approx(14.97e-6, rel=0.06)
+    assert seconds("all_reduce", 512, 8, over) == pytest.approx(4.68e-6, rel=0.06)
+    just_above = seconds("all_reduce", 8 * 2**20 + 1, 8, over)
+    assert just_above > seconds("all_reduce", 8 * 2**20, 8, over)
