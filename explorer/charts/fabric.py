@@ -223,7 +223,7 @@ def _picture(rows: Sequence[Row]) -> Picture:
     wires: list[Wire] = []
     words: list[Words] = []
     for index, row in enumerate(rows):
-        line = row.top + 38 if row.kind in ("chip", "server") else row.top - 10
+        line = row.top + 42 if row.kind in ("chip", "server") else row.top - 10
         words += [
             Words(x=2.3, y=line, text=row.label, css="halo"),
             Words(x=97.7, y=line, text=f"{row.count:,}", css="cnt end halo"),
@@ -234,7 +234,7 @@ def _picture(rows: Sequence[Row]) -> Picture:
             if row.links_down:
                 text = _("%(count)s links") % {"count": f"{row.links_down:,}"}
                 words.append(Words(x=50, y=row.top + 48, text=text, css="mid halo"))
-    return Picture(height=int(rows[-1].top + 44), boxes=tuple(boxes), wires=tuple(wires), words=tuple(words))
+    return Picture(height=int(rows[-1].top + 48), boxes=tuple(boxes), wires=tuple(wires), words=tuple(words))
 
 
 def _centres(row: Row) -> list[float]:

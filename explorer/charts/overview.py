@@ -106,7 +106,11 @@ def _time_title(now: Mapping[str, float], before: Mapping[str, float]) -> str:
     largest = max(now, key=lambda name: now[name])
     total = sum(now.values())
     share = style.percent(now[largest] / total, digits=0)
-    words = {"resource": style.resource(largest), "share": share, "total": style.number(total, "step_s")}
+    words = {
+        "resource": style.resource_in_text(largest),
+        "share": share,
+        "total": style.number(total, "step_s"),
+    }
     if not before:
         return _("An iteration takes %(total)s, and %(share)s of it is %(resource)s") % words
     words["before"] = style.number(sum(before.values()), "step_s")
@@ -131,10 +135,11 @@ def _time_summary(now: Mapping[str, float], before: Mapping[str, float]) -> str:
 def _time_table(result: Result | None, baseline: Result | None) -> Table:
     now, before = _fractions(result), _fractions(baseline)
     names = [name for name in style.RESOURCES if now.get(name, 0.0) > 5e-4 or before.get(name, 0.0) > 5e-4]
-    columns = (_("Share of wall clock, idle included"), _("Now"))
-    if before:
-        columns = (columns[0], _("Baseline"), _("Now"), _("Change"))
-    return Table(columns=columns, rows=tuple(_time_row(name, now, before) for name in names))
+    compared = (_("Baseline"), _("Now"), _("Change")) if before else (_("Now"),)
+    return Table(
+        columns=(_("Share of wall clock, idle included"), *compared),
+        rows=tuple(_time_row(name, now, before) for name in names),
+    )
 
 
 def _fractions(result: Result | None) -> dict[str, float]:
@@ -146,8 +151,8 @@ def _time_row(name: str, now: Mapping[str, float], before: Mapping[str, float]) 
     here = Cell(text=style.percent(now.get(name, 0.0)))
     if not before:
         return (first, here)
-    change = (now.get(name, 0.0) - before.get(name, 0.0)) * 100
-    text = _("%(points)s pt") % {"points": f"{change:+.1f}".replace("-", "−")}
+    change = round((now.get(name, 0.0) - before.get(name, 0.0)) * 100, 1)
+    text = _("%(points)s pt") % {"points": f"{change:+.1f}".replace("-", "−") if change else "0.0"}
     return (first, Cell(text=style.percent(before.get(name, 0.0)), muted=True), here, Cell(text=text))
 
 
@@ -180,7 +185,7 @@ def _doubling_title(gains: Sequence[tuple[str, float]]) -> str:
     if gain < 0.005:
         return _("Doubling any one resource brings nothing")
     if len(gains) > 1 and gains[1][1] > 0.01:
-        words["second"] = style.resource(gains[1][0])
+        words["second"] = style.resource_in_text(gains[1][0])
         return _("%(resource)s is the best next doubling: %(gain)s, then %(second)s") % words
     return _("%(resource)s is the only doubling that pays: %(gain)s") % words
 

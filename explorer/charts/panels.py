@@ -62,6 +62,13 @@ SERVING_KPIS: Final = (
 )
 
 
+FABRIC_KPIS: Final = (
+    "fabric.bisection_bytes_per_s",
+    "reliability.goodput_fraction",
+    "cost.capex_usd",
+    "cost.tco_usd_per_year",
+    "cost.power_w",
+)
 FABRIC_STRIP: Final = (
     "fabric.switch_count",
     "fabric.transceiver_count",
@@ -106,21 +113,19 @@ def _overview(result: Result | None, baseline: Result | None) -> Panel:
         overview.where_time_goes(result, baseline),
         overview.doublings(result),
         serving.cdf("ttft", result, baseline),
-        serving.cdf("tpot", result, baseline),
         None if fabric_only else serving.over_time(result, baseline),
-        reliability.slice_goodput(result) if fabric_only else None,
         fabric.topology(result, other=baseline) if fabric_only else None,
         fabric.counts(result, baseline) if fabric_only else None,
+        reliability.slice_goodput(result) if fabric_only else None,
         cost.bill(result),
     )
-    kpis = _kpis(OVERVIEW_KPIS, result, baseline) or _kpis(fabric.KPIS, result, baseline)[:6]
     return Panel(
         tab="overview",
         headline=title,
         lede=lede,
         guard=fabric.guard(result),
         notes=_notes(result),
-        kpis=kpis,
+        kpis=_kpis(FABRIC_KPIS if fabric_only else OVERVIEW_KPIS, result, baseline),
         charts=charts,
     )
 
@@ -253,7 +258,7 @@ def change_headline(result: Result | None, baseline: Result | None) -> str:
             return claim
         return _("%(claim)s; %(resource)s binds now") % {
             "claim": claim,
-            "resource": style.resource(str(binding)),
+            "resource": style.resource_in_text(str(binding)),
         }
     return ""
 

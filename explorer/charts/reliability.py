@@ -75,7 +75,7 @@ def _summary(curve: Mapping[str, Sequence[float]]) -> str:
 
 def _figure(curve: Mapping[str, Sequence[float]], chosen: float | None) -> dict[str, Any]:
     sizes = curve["slice_chips"]
-    lanes = (
+    lanes: tuple[tuple[str, str, str, dict[str, Any], str], ...] = (
         ("ocs_mean", _("OCS, mean"), "var(--scaleout)", {}, "circle"),
         ("ocs_q97", _("OCS, kept 97 % of the time"), "var(--scaleout)", {"dash": "2px,3px"}, "circle-open"),
         ("static_mean", _("static, mean"), "var(--failure)", {}, "square"),

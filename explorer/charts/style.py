@@ -246,6 +246,12 @@ def resource(name: str) -> str:
     return term(resource_label(name))
 
 
+def resource_in_text(name: str) -> str:
+    """The same inside a sentence: "compute", but still "HBM"."""
+    text = resource(name)
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
 def number(value: float, name: str, *, digits: int = 3) -> Number:
     """A value printed in the unit that its name's suffix declares."""
     dimension = dimension_of(name)
@@ -392,6 +398,7 @@ def axis(**options: Any) -> dict[str, Any]:
         "zeroline": False,
         "tickfont": {"color": "var(--ink-2)"},
         "automargin": True,
+        "tickangle": 0,
         "fixedrange": False,
         **options,
     }

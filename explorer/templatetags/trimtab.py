@@ -230,7 +230,7 @@ def is_hatched(resource: str) -> bool:
 @register.filter
 def formula_words(formula: str) -> str:
     """A formula with its names as words, without the units that its numbers carry."""
-    return re.sub(r"_(s|bytes|flop|count|fraction|tokens)\b", "", formula).replace("_", " ")
+    return re.sub(r"_(s|bytes|flop|count|fraction|tokens)(?=\b|_per_)", "", formula).replace("_", " ")
 
 
 @register.filter
