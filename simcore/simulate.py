@@ -50,6 +50,7 @@ class Result:
     """What came out. `as_dict` is the Result document of the interface; arrays are columns."""
 
     scenario: str
+    inputs: Mapping[str, Any]  # the scenario with all its defaults
     digest: str
     seed: int
     metrics: Mapping[str, float | int | str]
@@ -72,6 +73,7 @@ class Result:
             "digest": self.digest,
             "seed": self.seed,
             "scenario": self.scenario,
+            "inputs": dict(self.inputs),
             "metrics": {name: _plain(value) for name, value in self.metrics.items()},
             "bands": {name: dict(band) for name, band in self.bands.items()},
             "warnings": [warning.as_dict() for warning in self.warnings],
@@ -103,6 +105,7 @@ def simulate(plan: Plan, on_event: OnEvent | None = None) -> Result:
     )
     result = Result(
         scenario=plan.scenario.name,
+        inputs=plan.scenario.model_dump(mode="json", exclude={"name", "description"}),
         digest=plan.digest,
         seed=plan.seed,
         metrics=plan.metrics,

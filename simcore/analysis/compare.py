@@ -84,20 +84,28 @@ def compare(scenarios: Sequence[Scenario], metrics: Sequence[Mapping[str, float 
             got=len(scenarios),
             allowed=MAX_SCENARIOS,
         )
-    flat = [flatten(scenario.model_dump(mode="json")) for scenario in scenarios]
-    paths = sorted({path for one in flat for path in one} - {"name", "description"})
-    rows = [(path, tuple(one.get(path) for one in flat)) for path in paths]
-    differing = [(path, values) for path, values in rows if any(value != values[0] for value in values)]
+    inputs, equal = input_rows([scenario.model_dump(mode="json") for scenario in scenarios])
     comparable = len({(scenario.workload.kind) for scenario in scenarios}) == 1
     return Comparison(
         names=tuple(scenario.name for scenario in scenarios),
-        inputs=tuple(
-            InputRow(path=path, label=glossary.label(path), values=values) for path, values in differing
-        ),
-        equal_input_count=len(rows) - len(differing),
+        inputs=inputs,
+        equal_input_count=equal,
         metrics=tuple(_metric_rows(metrics, comparable)),
         comparable=comparable,
     )
+
+
+def input_rows(documents: Sequence[Mapping[str, Any]]) -> tuple[tuple[InputRow, ...], int]:
+    """Paths whose values differ between full scenario documents, and how many are equal."""
+    flat = [flatten(document) for document in documents]
+    paths = sorted({path for one in flat for path in one} - {"name", "description"})
+    rows = [(path, tuple(one.get(path) for one in flat)) for path in paths]
+    found = tuple(
+        InputRow(path=path, label=glossary.label(path), values=values)
+        for path, values in rows
+        if any(value != values[0] for value in values)
+    )
+    return found, len(rows) - len(found)
 
 
 def flatten(document: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The finding in words: what one change did, against its baseline, and what binds now.
 
-Works on two Result documents (as stored or streamed) and the rows of inputs that differ. The headline
+Works on two Result documents, as stored or streamed; what differs is read from their inputs. The headline
 names the change and its largest effect; where one chip figure was multiplied it says what the factor
 promised and what it brought. The second sentence says who waits for what now, and what the next doubling
 would bring.
@@ -8,28 +8,31 @@ would bring.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from simcore import glossary
-from simcore.analysis.compare import InputRow
+from simcore.analysis.compare import InputRow, input_rows
 from simcore.errors import Message
 from simcore.units import dimension_of, printed_text, quantity
 
 Document = Mapping[str, Any]
-# What a reader cares about, with the words for more and for less of it.
+# What a reader cares about, with the words for better and for worse.
 _EFFECTS: Final = (
     ("compute.decode_step_s", "decoding", "faster", "slower"),
     ("serving.capacity_request_per_s", "capacity", "higher", "lower"),
-    ("compute.prefill_step_s", "prefill", "faster", "slower"),
     ("serving.ttft_s.p95", "TTFT p95", "shorter", "longer"),
+    ("serving.itl_s.p99", "ITL p99", "shorter", "longer"),
 )
-NOTICEABLE: Final = 0.01
+NOTICEABLE: Final = 0.02
 OVERRIDES: Final = "hardware.chip_overrides."
 
 
-def headline(baseline: Document, current: Document, changed: Sequence[InputRow]) -> list[Message]:
-    """One or two sentences on `current` against `baseline`; empty where nothing differs."""
+def headline(baseline: Document, current: Document) -> list[Message]:
+    """One or two sentences on `current` against `baseline`; empty where no input differs."""
+    changed, _ = input_rows([baseline["inputs"], current["inputs"]])
     if not changed:
         return []
     if "serving.capacity_request_per_s" in current["metrics"]:
@@ -68,69 +71,92 @@ def _factor(row: InputRow) -> float | None:
 
 
 def _serving(baseline: Document, current: Document, changed: Sequence[InputRow]) -> Message:
-    effects = [(abs(speedup - 1), speedup, *words) for speedup, words in _speedups(baseline, current)]
+    """The largest effect; where another one went the other way, that one too: a trade has two sides."""
     change, factor = change_text(changed), _factor(changed[0]) if len(changed) == 1 else None
-    size, speedup, what, faster, slower = max(effects, default=(0.0, 1.0, "", "", ""))
-    if size < NOTICEABLE:
+    effects = sorted(_effects(baseline, current), key=lambda effect: -abs(math.log(effect.ratio)))
+    if not effects:
         return Message(
             code="headline.nothing",
             template="{change} changes next to nothing here",
             params={"change": change},
         )
-    params = {
-        "change": change,
-        "what": what,
-        "gain": f"{abs(speedup - 1):.0%}",
-        "how": faster if speedup > 1 else slower,
-    }
-    if factor is not None and speedup > 1:
+    first = effects[0]
+    other = next((one for one in effects if (one.ratio > 1) != (first.ratio > 1)), None)
+    params: dict[str, Any] = {"change": change, "effect": first.text}
+    if factor is not None and first.ratio > 1:
         return Message(
             code="headline.factor",
-            template="{change} makes {what} {gain} {how}, not {promised}",
+            template="{change} makes {effect}, not {promised}",
             params=params | {"promised": f"{factor - 1:.0%}"},
         )
-    return Message(code="headline.change", template="{change} makes {what} {gain} {how}", params=params)
+    if other is not None:
+        return Message(
+            code="headline.trade",
+            template="{change} makes {effect}, but {other}",
+            params=params | {"other": other.text},
+        )
+    return Message(code="headline.change", template="{change} makes {effect}", params=params)
 
 
-def _speedups(baseline: Document, current: Document) -> list[tuple[float, tuple[str, str, str]]]:
-    """How many times as fast (or as much) each effect got: a time by its fall, a rate by its rise."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """How many times as good one thing got, and how that reads."""
+
+    ratio: float
+    text: str
+
+
+def _effects(baseline: Document, current: Document) -> list[Effect]:
+    """Noticeable effects; a time got better by its fall, a rate by its rise."""
     found = []
-    for metric, what, faster, slower in _EFFECTS:
+    for metric, what, better, worse in _EFFECTS:
         before, after = baseline["metrics"].get(metric), current["metrics"].get(metric)
         if not before or not after:
             continue
-        speedup = before / after if dimension_of(metric) == "s" else after / before
-        found.append((speedup, (what, faster, slower)))
+        ratio = before / after if dimension_of(metric) == "s" else after / before
+        if abs(ratio - 1) >= NOTICEABLE:
+            found.append(Effect(ratio=ratio, text=f"{what} {_size(ratio, better, worse)}"))
     return found
 
 
+def _size(ratio: float, better: str, worse: str) -> str:
+    """`48% faster`, `21% shorter`, `5.2 times longer`: whichever of per cent and factor reads better."""
+    word, times = (better, ratio) if ratio > 1 else (worse, 1 / ratio)
+    if times >= 2:
+        return f"{times:.1f} times {word}"
+    shrinks = word in ("shorter", "slower", "lower")
+    return f"{1 - 1 / times if shrinks else times - 1:.0%} {word}"
+
+
 def _who_waits(baseline: Document, current: Document) -> list[Message]:
-    """The share that grew most, and the next doubling."""
+    """The shares of the working time that grew most, and the next doubling."""
     before, after = _shares(baseline), _shares(current)
-    grown = max(after, key=lambda name: after[name] - before.get(name, 0.0), default="")
-    if not grown or after[grown] - before.get(grown, 0.0) < NOTICEABLE:
+    growth = sorted(((share - before.get(name, 0.0), name) for name, share in after.items()), reverse=True)
+    shown = [name for grown, name in growth if grown >= max(NOTICEABLE, growth[0][0] / 2)][:2]
+    if not shown:
         return []
-    params: dict[str, Any] = {
-        "resource": glossary.resource_label(grown),
-        "now": f"{after[grown]:.0%}",
-        "then": f"{before.get(grown, 0.0):.0%}",
-    }
+    shares = ", ".join(
+        f"{glossary.resource_label(name)} {after[name]:.0%} ({before.get(name, 0.0):.0%})" for name in shown
+    )
     best = max(current["tables"].get("doublings", ()), key=lambda row: row["gain_ratio"], default=None)
     if best is None:
         return [
             Message(
                 code="headline.share",
-                template="{resource} now takes {now} of the working time, up from {then}",
-                params=params,
+                template="Of the working time, more now goes to {shares}",
+                params={"shares": shares},
             )
         ]
     return [
         Message(
             code="headline.share_and_next",
-            template="{resource} now takes {now} of the working time, up from {then}; the next doubling that "
-            "brings most is {next}, {gain} more capacity",
-            params=params
-            | {"next": glossary.resource_label(best["resource"]), "gain": f"{best['gain_ratio'] - 1:.0%}"},
+            template="Of the working time, more now goes to {shares}; the next doubling that brings most is {next}, "
+            "{gain} more capacity",
+            params={
+                "shares": shares,
+                "next": glossary.resource_label(best["resource"]),
+                "gain": f"{best['gain_ratio'] - 1:.0%}",
+            },
         )
     ]
 

@@ -60,6 +60,7 @@ class Interconnect:
     reference_bytes_per_s: float  # the scale-up bandwidth that the fits were measured on
     fits: Mapping[tuple[str, int], CollectiveFit]
     off_rail_slowdown: Term | None = None
+    runs_nccl: bool = True  # elsewhere its latencies stand in, as an assumption
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +113,7 @@ def interconnect(
         reference_bytes_per_s=reference_scaleup_bytes_per_s or scaleup.value,
         fits=calibration.collectives,
         off_rail_slowdown=slowdown,
+        runs_nccl=chip.vendor == "NVIDIA",
     )
 
 
@@ -227,12 +229,12 @@ def _inside(operation: Operation, ranks: int, network: Interconnect) -> list[Cur
     rate = network.scaleup_bytes_per_s * _assumed(share, "scaleup_efficiency_fraction")
     if operation == "all_to_all":
         latency_s = BASE_LATENCY_S["ring", "simple"] + HARDWARE_LATENCY_S[network.link, "ring", "simple"]
-        return [Curve(latency_s=_nccl(latency_s), root=None, rate=rate, bandwidth=rate)]
+        return [Curve(latency_s=_nccl(latency_s, network), root=None, rate=rate, bandwidth=rate)]
     found = []
     for protocol in PROTOCOLS:
         latency_s = ring_latency_s(protocol, ranks, link=network.link, all_reduce=operation == "all_reduce")
         bandwidth = rate * constant(PROTOCOL_BANDWIDTH_FRACTION[protocol], f"{protocol} protocol")
-        found.append(Curve(latency_s=_nccl(latency_s), root=None, rate=rate, bandwidth=bandwidth))
+        found.append(Curve(latency_s=_nccl(latency_s, network), root=None, rate=rate, bandwidth=bandwidth))
     return found
 
 
@@ -252,11 +254,11 @@ def _across(operation: Operation, ranks: int, network: Interconnect) -> list[Cur
     for protocol in PROTOCOLS:
         bandwidth = rate * constant(PROTOCOL_BANDWIDTH_FRACTION[protocol], f"{protocol} protocol")
         ring_s = ring_latency_s(protocol, ranks, servers=domains, link=network.link, all_reduce=reduces)
-        found.append(Curve(latency_s=_nccl(ring_s), root=None, rate=rate, bandwidth=bandwidth))
+        found.append(Curve(latency_s=_nccl(ring_s, network), root=None, rate=rate, bandwidth=bandwidth))
         if reduces:
             tree_s = tree_latency_s(protocol, ranks, servers=domains, link=network.link)
             slower = bandwidth * constant(TREE_BANDWIDTH_FRACTION, "tree bandwidth fraction")
-            found.append(Curve(latency_s=_nccl(tree_s), root=None, rate=rate, bandwidth=slower))
+            found.append(Curve(latency_s=_nccl(tree_s, network), root=None, rate=rate, bandwidth=slower))
     return found
 
 
@@ -280,7 +282,7 @@ def _all_to_all_across(ranks: int, network: Interconnect, scaleup: Term, scaleou
     local = constant(inside / (ranks - 1), "share inside the domain") / scaleup
     latency_s = BASE_LATENCY_S["ring", "simple"] + HARDWARE_LATENCY_S["net", "ring", "simple"]
     bandwidth = 1 / maximum(remote, local)
-    return Curve(latency_s=_nccl(latency_s), root=None, rate=scaleout, bandwidth=bandwidth)
+    return Curve(latency_s=_nccl(latency_s, network), root=None, rate=scaleout, bandwidth=bandwidth)
 
 
 def point_to_point_s(payload_bytes: Term | float, network: Interconnect, *, crosses_domain: bool) -> Term:
@@ -291,7 +293,7 @@ def point_to_point_s(payload_bytes: Term | float, network: Interconnect, *, cros
     name = "scaleout_efficiency_fraction" if crosses_domain else "scaleup_efficiency_fraction"
     link = network.scaleout_bytes_per_s if crosses_domain else network.scaleup_bytes_per_s
     latency_s = BASE_LATENCY_S["ring", "ll"] + HARDWARE_LATENCY_S[hop, "ring", "ll"]
-    return (_nccl(latency_s) + payload / (link * _assumed(share, name))).named("send_recv_s")
+    return (_nccl(latency_s, network) + payload / (link * _assumed(share, name))).named("send_recv_s")
 
 
 def hierarchical_all_reduce_s(
@@ -310,9 +312,11 @@ def hierarchical_all_reduce_s(
     return (latency_s + (inside + across)).named("hierarchical_all_reduce_s")
 
 
-def _nccl(latency_s: float) -> Term:
+def _nccl(latency_s: float, network: Interconnect) -> Term:
     source = "NCCL src/graph/tuning.cc @5067397"
-    return leaf(latency_s, "nccl_latency_s", kind="calibrated", source=source)
+    if network.runs_nccl:
+        return leaf(latency_s, "nccl_latency_s", kind="calibrated", source=source)
+    return leaf(latency_s, "nccl_latency_s", kind="assumption", source=f"{source}, standing in")
 
 
 def _assumed(value: float, name: str) -> Term:

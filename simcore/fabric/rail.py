@@ -80,7 +80,7 @@ def build_rail_only(spec: RailOnly, site: Site) -> Fabric:
         hop_histogram=_rail_only_histogram(site, counted),
         all_to_all_slowdown=_slowdown(site),
         warnings=_warnings(spec, site, counted),
-        notes=(_guard_rail(spec, site),) if tiers == 1 else (),
+        notes=(_guard_rail(spec, site),) if tiers == 1 and counted.island_count.value == 1 else (),
     )
 
 
