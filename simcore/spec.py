@@ -44,7 +44,8 @@ class Spec(BaseModel):
 
 def _in_si(cls: type[BaseModel], name: str, value: Any) -> Any:
     dimension = dimension_of(name)
-    if dimension not in UNITS or not isinstance(value, str) or value in _words(cls, name):
+    is_text = cls.model_fields[name].annotation is str  # such as the name of a column that holds seconds
+    if is_text or dimension not in UNITS or not isinstance(value, str) or value in _words(cls, name):
         return value
     number = quantity(value, dimension)
     return int(number) if number.is_integer() and _wants_integer(cls, name) else number
