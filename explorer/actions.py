@@ -201,7 +201,7 @@ def _keep_draft(scenario: SavedScenario, values: Mapping[str, str], errors: Mapp
     SavedScenario.objects.filter(pk=scenario.pk).update(draft=scenario.draft)
 
 
-def rename(scenario: SavedScenario, name: str) -> None:
+def rename(viewer: Viewer, scenario: SavedScenario, name: str) -> None:
     """The name is part of the document, and of no digest: nothing is simulated again."""
     name = name.strip()
     if not 0 < len(name) <= MAX_NAME:
@@ -212,11 +212,12 @@ def rename(scenario: SavedScenario, name: str) -> None:
             got=len(name),
             allowed=MAX_NAME,
         )
-    before = scenario.current
-    revision = scenario.add_revision({**scenario.document, "name": name}, parent=before)
-    finished = before.runs.filter(result__isnull=False).first() if before else None
-    if finished is not None and finished.result is not None:
-        _reused_run(revision, finished.result, seed=finished.seed, engine_version=finished.engine_version)
+    before, document = scenario.current, {**scenario.document, "name": name}
+    with transaction.atomic():
+        revision = scenario.add_revision(document, parent=before)
+        under_way = Run.objects.filter(revision=before, status__in=UNFINISHED)
+        if not under_way.update(revision=revision):
+            start_run(scenario, revision, plan_for(viewer, document))
 
 
 def save(scenario: SavedScenario, label: str) -> None:
@@ -436,14 +437,6 @@ def latest_run(revision: Revision | None) -> Run | None:
         return None
     runs = revision.runs.select_related("revision__scenario", "result").defer("result__why")
     return runs.exclude(status="cancelled").first() or runs.first()
-
-
-def _reused_run(revision: Revision, result: CachedResult, *, seed: int, engine_version: str) -> None:
-    run = Run.objects.create(
-        revision=revision, digest=result.digest, seed=seed, engine_version=engine_version
-    )
-    run.announce_queued()
-    run.reuse(result)
 
 
 def _unfinished(scenario: SavedScenario) -> QuerySet[Run]:

@@ -77,7 +77,7 @@ def save(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_POST
 def rename(request: HttpRequest, pk: UUID) -> HttpResponse:
     return _change(
-        request, pk, lambda viewer, scenario: actions.rename(scenario, request.POST.get("name", ""))
+        request, pk, lambda viewer, scenario: actions.rename(viewer, scenario, request.POST.get("name", ""))
     )
 
 

@@ -46,7 +46,9 @@ def test_nothing_is_left_in_the_sandbox_for_who_comes_next(as_charlie: Client, a
     assert as_charlie.get(f"/s/{pk}/").status_code == 404
 
 
-def test_the_same_trace_in_both_places_is_kept_once(alice: User, as_alice: Client, as_charlie: Client) -> None:
+def test_the_same_trace_in_both_places_is_kept_once(
+    alice: User, as_alice: Client, as_charlie: Client
+) -> None:
     upload(as_alice)
     upload(as_charlie)
     assert TraceUpload.objects.count() == 2
@@ -76,7 +78,12 @@ def test_a_wrong_password_changes_nothing(as_charlie: Client, alice: User) -> No
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"password2": "different"}, {"password1": "123", "password2": "123"}, {"username": "alice"}, {"username": ""}],
+    [
+        {"password2": "different"},
+        {"password1": "123", "password2": "123"},
+        {"username": "alice"},
+        {"username": ""},
+    ],
 )
 def test_signing_up_says_what_is_wrong(wrong: dict[str, str], alice: User, as_nobody: Client) -> None:
     page = as_nobody.post("/accounts/signup/", NEW | wrong)

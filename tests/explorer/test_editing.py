@@ -73,7 +73,7 @@ BAD = {
         "name: x\nworkload: {arrivals: {kind: trace, trace: abc, format: csv}}\n",
         "none of your uploads",
     ),
-    "nul": ("name: \"a\\0b\"\nworkload: {kind: none}\nhardware: {chip: \"x\\0\"}\n", "hardware.chip"),
+    "nul": ('name: "a\\0b"\nworkload: {kind: none}\nhardware: {chip: "x\\0"}\n', "hardware.chip"),
 }
 
 
@@ -132,9 +132,7 @@ def test_there_is_a_limit_to_how_many_one_keeps(viewer: Viewer, settings: Any) -
         actions.create_scenario(viewer, DOCUMENT)
 
 
-def test_there_is_a_limit_to_how_much_one_simulates_at_once(
-    viewer: Viewer, settings: Any
-) -> None:
+def test_there_is_a_limit_to_how_much_one_simulates_at_once(viewer: Viewer, settings: Any) -> None:
     settings.MAX_ACTIVE_RUNS_PER_OWNER = 1
     first = actions.create_scenario(viewer, DOCUMENT)
     with pytest.raises(InputError, match="under way"):
@@ -293,6 +291,14 @@ def test_a_new_name_simulates_nothing(finished: Run, as_alice: Client, queue: li
     assert run_of(scenario).result == finished.result
 
 
+def test_a_new_name_does_not_disturb_the_run_under_way(scenario: SavedScenario, as_alice: Client) -> None:
+    run = run_of(scenario)
+    as_alice.post(f"/s/{scenario.pk}/rename/", {"name": "another"})
+    scenario.refresh_from_db()
+    assert run_of(scenario) == run
+    assert run_of(scenario).status == "queued"
+
+
 @pytest.mark.parametrize("name", ["", "   ", "x" * 201])
 def test_a_name_has_a_length(scenario: SavedScenario, as_alice: Client, name: str) -> None:
     as_alice.post(f"/s/{scenario.pk}/rename/", {"name": name})
@@ -312,9 +318,7 @@ def test_a_pinned_state_is_compared_with_from_then_on(finished: Run, viewer: Vie
     assert run_of(scenario).result != finished.result
 
 
-def test_a_fork_is_compared_with_what_it_was_forked_from(
-    finished: Run, bob: User, work: Any
-) -> None:
+def test_a_fork_is_compared_with_what_it_was_forked_from(finished: Run, bob: User, work: Any) -> None:
     copy = actions.fork(Viewer(user=bob), finished.revision.scenario)
     assert copy.document == finished.revision.document
     assert copy.baseline is not None

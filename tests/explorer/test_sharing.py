@@ -40,11 +40,11 @@ def test_sharing_says_where(finished: Run, as_alice: Client) -> None:
 
 
 def test_an_edit_never_changes_a_link(link: ShareLink, alice: User, work: Any, as_nobody: Client) -> None:
-    scenario = link.scenario
+    scenario, viewer = link.scenario, Viewer(user=alice)
     assert scenario is not None
     before = as_nobody.get(f"/r/{link.token}/").context
-    actions.edit(Viewer(user=alice), scenario, {"hardware.chip_count": "2048"})
-    actions.rename(scenario, "another")
+    actions.edit(viewer, scenario, {"hardware.chip_count": "2048"})
+    actions.rename(viewer, scenario, "another")
     work(run_of(scenario))
     after = as_nobody.get(f"/r/{link.token}/").context
     assert (after["document"], after["result"]) == (before["document"], before["result"])
@@ -66,7 +66,9 @@ def test_there_is_nothing_to_freeze_before_a_result(scenario: SavedScenario, ali
         actions.share(Viewer(user=alice), scenario)
 
 
-def test_a_revoked_link_says_so_and_shows_nothing(link: ShareLink, as_alice: Client, as_nobody: Client) -> None:
+def test_a_revoked_link_says_so_and_shows_nothing(
+    link: ShareLink, as_alice: Client, as_nobody: Client
+) -> None:
     as_alice.post(f"/r/{link.token}/revoke/")
     page = as_nobody.get(f"/r/{link.token}/")
     assert page.status_code == 410
