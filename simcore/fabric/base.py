@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
@@ -29,6 +29,7 @@ from simcore.why import Term, ceil, constant, floor, leaf, total
 TransceiverConvention = Literal["both_ends", "copper_first_hop", "twin_port"]
 TRANSCEIVER_CONVENTIONS: tuple[TransceiverConvention, ...] = ("both_ends", "copper_first_hop", "twin_port")
 Medium = Literal["optical", "copper", "scaleup"]
+MAX_DOMAIN = 1_048_576
 TIER_NAMES = ("leaf", "spine", "core")
 
 
@@ -66,12 +67,13 @@ class SwitchedSpec(Spec):
             )
         return ratio
 
-    @field_validator("hb_domain_size")
+    @field_validator("hb_domain_size", mode="before")
     @classmethod
-    def _positive_domain(cls, size: Literal["auto"] | int) -> Literal["auto"] | int:
-        if size != "auto" and not 1 <= size <= 1_048_576:
-            raise ValueError(f"got {size}; allowed are auto and 1 to 1,048,576 chips")
-        return size
+    def _positive_domain(cls, size: Any) -> Any:
+        number = int(size) if isinstance(size, str) and size.isdecimal() else size
+        if number != "auto" and not (isinstance(number, int) and 1 <= number <= MAX_DOMAIN):
+            raise ValueError(f"got {size!r}; allowed are auto and 1 to {MAX_DOMAIN:,} chips")
+        return number
 
     def ratio_terms(self) -> tuple[Term, Term]:
         """Oversubscription of the leaf and of the spine tier."""

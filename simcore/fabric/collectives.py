@@ -5,7 +5,8 @@ A curve is `t = latency + κ·sqrt(w / bandwidth) + w / (fraction × bandwidth)`
 - Inside one scale-up domain of a measured chip: the fitted three-parameter curve (5-7 % mean error on
   NVLink), beside it the engine's own all-reduce kernel for payloads up to 8 MiB, where one was measured.
   The latency of an unmeasured rank count lies on the line of its neighbours over log2(ranks).
-- Otherwise NCCL's latency constants (`nccl.py`) over an assumed share of the link.
+- Otherwise NCCL's latency constants (`nccl.py`) over an assumed share of the link; on a torus a ring along
+  each dimension in turn.
 - Across domains: flat rings and trees whose bandwidth is the smaller of the scale-up link and all NICs of
   a domain; an all-to-all is bound by the NIC or the scale-up link, whichever is slower, and off-rail
   bytes of a rail-only fabric pay one more crossing of the domain.
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 
 from simcore.catalog.types import Calibration, Chip, CollectiveFit, Server
 from simcore.fabric.base import Fabric
+from simcore.fabric.lattice import best_shape
 from simcore.fabric.nccl import (
     BASE_LATENCY_S,
     HARDWARE_LATENCY_S,
@@ -60,6 +62,7 @@ class Interconnect:
     reference_bytes_per_s: float  # the scale-up bandwidth that the fits were measured on
     fits: Mapping[tuple[str, int], CollectiveFit]
     off_rail_slowdown: Term | None = None
+    torus_dimensions: int = 0  # rings along each dimension of a torus; 0: one ring through a switch
     runs_nccl: bool = True  # elsewhere its latencies stand in, as an assumption
 
 
@@ -113,8 +116,15 @@ def interconnect(
         reference_bytes_per_s=reference_scaleup_bytes_per_s or scaleup.value,
         fits=calibration.collectives,
         off_rail_slowdown=slowdown,
+        torus_dimensions=_torus_dimensions(server, fabric),
         runs_nccl=chip.vendor == "NVIDIA",
     )
+
+
+def _torus_dimensions(server: Server, fabric: Fabric | None) -> int:
+    if server.scaleup_kind != "ici":
+        return 0
+    return len(fabric.shape) if fabric and fabric.shape else 3
 
 
 def _scaleout(server: Server, fabric: Fabric | None) -> Term:
@@ -231,11 +241,19 @@ def _inside(operation: Operation, ranks: int, network: Interconnect) -> list[Cur
         latency_s = BASE_LATENCY_S["ring", "simple"] + HARDWARE_LATENCY_S[network.link, "ring", "simple"]
         return [Curve(latency_s=_nccl(latency_s, network), root=None, rate=rate, bandwidth=rate)]
     found = []
+    steps = _ring_ranks(ranks, network)
     for protocol in PROTOCOLS:
-        latency_s = ring_latency_s(protocol, ranks, link=network.link, all_reduce=operation == "all_reduce")
+        latency_s = ring_latency_s(protocol, steps, link=network.link, all_reduce=operation == "all_reduce")
         bandwidth = rate * constant(PROTOCOL_BANDWIDTH_FRACTION[protocol], f"{protocol} protocol")
         found.append(Curve(latency_s=_nccl(latency_s, network), root=None, rate=rate, bandwidth=bandwidth))
     return found
+
+
+def _ring_ranks(ranks: int, network: Interconnect) -> int:
+    """Ranks of the ring whose steps are taken: on a torus one dimension after the other."""
+    if not network.torus_dimensions:
+        return ranks
+    return 1 + sum(size - 1 for size in best_shape(ranks, network.torus_dimensions))
 
 
 def _across(operation: Operation, ranks: int, network: Interconnect) -> list[Curve]:

@@ -35,13 +35,11 @@ def nested_histogram(count: int, groups: Sequence[tuple[int, int]]) -> Histogram
     return _normalised(counts)
 
 
-def rail_histogram(
-    count: int, *, rails: int, levels: Sequence[tuple[int, int, int]], domain_hops: int = 1
-) -> Histogram:
+def rail_histogram(count: int, *, rails: int, levels: Sequence[tuple[int, int, int]]) -> Histogram:
     """Pairs by hops in a fabric built by rail; `levels`: (domains of the group, hops on rail, off rail)."""
     domain_pairs = pairs_within(count, rails)
     base, longer = divmod(count, rails)
-    counts: dict[int, int] = {domain_hops: domain_pairs}
+    counts: dict[int, int] = {1: domain_pairs}
     on_inner = off_inner = 0
     for domains, on_hops, off_hops in levels:
         on = longer * pairs_within(base + 1, domains) + (rails - longer) * pairs_within(base, domains)

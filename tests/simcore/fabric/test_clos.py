@@ -78,3 +78,10 @@ def test_an_oversubscription_without_uplinks_is_refused() -> None:
         built(Clos(radix=4, oversubscription_ratio=8.0), 12)
     with pytest.raises(ValidationError, match="allowed are 1 to 64"):
         Clos(oversubscription_ratio=0.5)
+
+
+@pytest.mark.parametrize("size", [0, -8, "abc", 1.5])
+def test_a_wrong_domain_size_gets_one_message(size: object) -> None:
+    with pytest.raises(ValidationError, match="allowed are auto and 1 to 1,048,576") as caught:
+        Clos.model_validate({"hb_domain_size": size})
+    assert caught.value.error_count() == 1
