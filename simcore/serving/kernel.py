@@ -42,7 +42,7 @@ _BARREN_LIMIT = 1_000_000  # iterations without one token emitted: a 1M-token pr
 _WIDEN_AFTER = 512
 
 
-@compiled_in_place
+@inlined
 def gap_bin(gap_s: float) -> int:
     """Bin of a gap: the exponent and the first bits of the mantissa of the float itself."""
     place = (np.float64(gap_s).view(np.int64) >> _SHIFT) - _OFFSET
@@ -50,7 +50,7 @@ def gap_bin(gap_s: float) -> int:
     return bounded
 
 
-@compiled_in_place
+@inlined
 def add_gaps(gaps: Any, totals: Any, rate: float, slope: float, first: int, last: int, count: int) -> None:
     """Gaps of `count` sequences over steps first…last of a run."""
     steps = last - first + 1
@@ -381,7 +381,7 @@ def order_down(lanes: Any, order: Any, count: int, place: int, index: int) -> No
     lanes[index].order = place
 
 
-@compiled_in_place
+@inlined
 def arrive(
     clock: Any, lanes: Any, order: Any, rows: Any, setup: Any, arrival: Any, inputs: Any, outputs: Any
 ) -> int:

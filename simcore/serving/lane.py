@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simcore.compiled import compiled_in_place
+from simcore.compiled import compiled_in_place, inlined
 from simcore.memory.kv_pool import blocks_for, phase_after
 
 
@@ -84,7 +84,7 @@ def first_waiting_tokens(lane: Any, room: Any, inputs: Any) -> int:
     return tokens
 
 
-@compiled_in_place
+@inlined
 def admit(lane: Any, seats: Any, room: Any, rows: Any, inputs: Any, now: float) -> int:
     """Seat the first in line, in prefill, holding nothing yet."""
     base = lane.base
@@ -137,7 +137,7 @@ def prefill(lane: Any, seat: Any, setup: Any, chunk: int, blocks: int) -> None:
         lane.finishing += 1
 
 
-@compiled_in_place
+@inlined
 def begin_decode(lane: Any, seats: Any, room: Any, phases: Any, setup: Any, seat_id: int, left: int) -> None:
     """A prompt is done and `left` tokens are still to come: join the decoding batch."""
     seat = seats[seat_id]
