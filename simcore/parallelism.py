@@ -8,7 +8,7 @@ each other, so a group of `tp ≤ scale-up domain` never leaves the server.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -19,7 +19,7 @@ from simcore.spec import Spec
 class Parallelism(Spec):
     """Degrees as a user writes them; `tp: auto` is resolved by the plan to the smallest that fits."""
 
-    tp: Literal["auto"] | int = Field(default="auto")
+    tp: Literal["auto"] | Annotated[int, Field(ge=1, le=4096)] = "auto"
     pp: int = Field(default=1, ge=1, le=512)
     dp: int = Field(default=1, ge=1, le=1_000_000)
     ep: int = Field(default=1, ge=1, le=4096)

@@ -33,6 +33,7 @@ class Spec(BaseModel):
         converted, errors = dict(data), []
         for name in cls.model_fields.keys() & data.keys():
             try:
+                _refuse_truth_values(cls, name, data[name])
                 converted[name] = _in_si(cls, name, data[name])
             except InputError as error:
                 reason = PydanticCustomError("quantity", "{reason}", {"reason": error.message.text})
@@ -40,6 +41,20 @@ class Spec(BaseModel):
         if errors:
             raise ValidationError.from_exception_data(cls.__name__, errors)
         return converted
+
+
+def _refuse_truth_values(cls: type[BaseModel], name: str, value: Any) -> None:
+    """`chip_count: true` is a slip, not one chip."""
+    text = str(cls.model_fields[name].annotation)
+    takes_numbers = "int" in text or "float" in text
+    if (
+        isinstance(value, bool)
+        and takes_numbers
+        and not any(word in text for word in ("bool", "True", "False"))
+    ):
+        raise InputError.at(
+            name, "number.wrong_type", "got {got}; a number is needed", got=str(value).lower()
+        )
 
 
 def _in_si(cls: type[BaseModel], name: str, value: Any) -> Any:
@@ -62,24 +77,39 @@ def _wants_integer(cls: type[BaseModel], name: str) -> bool:
 
 
 def as_input_error(error: ValidationError, *, document: Any = None, prefix: str = "") -> InputError:
-    """One message per problem: path, what was got, what is allowed, a next step."""
-    details = error.errors(include_url=False)
-    return InputError(*(_message(one, field_path(one["loc"], document, prefix)) for one in details))
+    """One message per field: path, what was got, what is allowed, a next step."""
+    found: dict[str, list[ErrorDetails]] = {}
+    for details in error.errors(include_url=False):
+        found.setdefault(field_path(details["loc"], document, prefix), []).append(details)
+    return InputError(*(_message(path, alternatives) for path, alternatives in found.items()))
 
 
 def field_path(location: tuple[int | str, ...], document: Any = None, prefix: str = "") -> str:
-    """`("topology", "rail_only", "radix")` -> `topology.radix`: the tag of a union is not in a user's path."""
+    """`("topology", "rail_only", "radix")` -> `topology.radix`: tags and branches of unions are no user's path."""
     parts, here = [prefix] if prefix else [], document
     for part in location:
         tagged = isinstance(here, Mapping) and part not in here and here.get("kind") == part
         if tagged or str(part).startswith(("function-", "literal[")):
             continue
+        if document is not None and not isinstance(here, Mapping | list | tuple):
+            break  # below a plain value stand only the branches that were tried on it
+        if isinstance(here, list | tuple) and not isinstance(part, int):
+            continue
         parts.append(str(part))
-        here = here.get(part) if isinstance(here, Mapping) else None
+        here = _below(here, part)
     return ".".join(parts)
 
 
-def _message(details: ErrorDetails, path: str) -> Message:
+def _below(here: Any, part: int | str) -> Any:
+    if isinstance(here, Mapping):
+        return here.get(part)
+    inside = isinstance(here, list | tuple) and isinstance(part, int) and part < len(here)
+    return here[part] if inside else None
+
+
+def _message(path: str, alternatives: list[ErrorDetails]) -> Message:
+    """The problem of one field; a union that refused a value on every branch says what each would take."""
+    details = alternatives[0]
     kind, context = details["type"], details.get("ctx", {})
     got = repr(details.get("input"))[:80]
     if kind == "extra_forbidden":
@@ -107,6 +137,12 @@ def _message(details: ErrorDetails, path: str) -> Message:
     return Message(
         code="value.wrong",
         template="got {got}; {reason}",
-        params={"got": got, "reason": details["msg"][0].lower() + details["msg"][1:]},
+        params={"got": got, "reason": _reasons(alternatives)},
         path=path,
     )
+
+
+def _reasons(alternatives: list[ErrorDetails]) -> str:
+    first, *others = dict.fromkeys(details["msg"] for details in alternatives)
+    reasons = [first[0].lower() + first[1:], *(other.removeprefix("Input should be ") for other in others)]
+    return " or ".join(reasons)

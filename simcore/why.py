@@ -185,7 +185,8 @@ def _operand(term: Term, parent: str) -> str:
     if term.name or term.op == "leaf":
         return term.name or term.text
     inner = formula(term)
-    return f"({inner})" if term.op in _INFIX and term.op != parent else inner
+    flat = term.op == parent and parent in ("+", "*")
+    return f"({inner})" if term.op in _INFIX and not flat else inner
 
 
 def as_text(term: Term, *, depth: int = 0) -> str:

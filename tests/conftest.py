@@ -21,6 +21,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 import pytest
+from pytest_django import DjangoDbBlocker
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -47,6 +48,18 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"needs the shared folder of facts and data, which is not at {folder}")
     return folder
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """On PostgreSQL, end the sessions that threads of the tests have left, or the test database cannot go."""
+    yield
+    from django.db import connection
+
+    if connection.vendor == "postgresql":
+        others = "datname = current_database() AND pid <> pg_backend_pid()"
+        with django_db_blocker.unblock(), connection.cursor() as cursor:
+            cursor.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from explorer.charts import compare, cost, fabric, memory, overview, reliability, serving, style
 from explorer.charts.messages import translated
 from explorer.charts.style import Chart, Note, Panel, Result, Strip, Tile
+from simcore.analysis.headline import headline
 
 TABS: Final = ("overview", "fabric", "memory", "serving", "reliability")
 STRIP: Final = (
@@ -202,8 +203,7 @@ def comparison_panel(
     table = compare.results(results, names)
     return Panel(
         tab="compare",
-        headline=(change_headline(results[1], results[0]) if len(results) == 2 else "")
-        or (table.title if table else _("Compare scenarios")),
+        headline=_comparison_headline(results) or (table.title if table else _("Compare scenarios")),
         charts=_present(
             compare.inputs(documents, names),
             table,
@@ -222,6 +222,9 @@ def _kpis(names: Sequence[str], result: Result | None, baseline: Result | None) 
 def _finding(result: Result | None, baseline: Result | None) -> tuple[str, str]:
     """The claim of the page and the paragraph below it: what changed, else the first finding."""
     findings = [_sentence(translated(row)) for row in style.rows(result, "findings")]
+    told = _told(result, baseline)
+    if told:
+        return told[0].removesuffix("."), " ".join(told[1:] or findings[:2])
     changed = change_headline(result, baseline)
     if changed:
         return changed, " ".join(findings[:3])
@@ -230,6 +233,20 @@ def _finding(result: Result | None, baseline: Result | None) -> tuple[str, str]:
     if style.kind_of_work(result) == "none":
         return _fabric_headline(result, None), ""
     return _regime_headline(result), ""
+
+
+def _comparison_headline(results: Sequence[Result | None]) -> str:
+    if len(results) != 2:
+        return ""
+    told = _told(results[1], results[0])
+    return told[0].removesuffix(".") if told else change_headline(results[1], results[0])
+
+
+def _told(result: Result | None, baseline: Result | None) -> list[str]:
+    """What the analysis says of the change, where both runs are whole."""
+    if result is None or baseline is None or "inputs" not in result or "inputs" not in baseline:
+        return []
+    return [_sentence(translated(message)) for message in headline(baseline, result)]
 
 
 def _sentence(text: str) -> str:

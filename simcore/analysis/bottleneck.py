@@ -223,6 +223,20 @@ def _fabric_messages(plan: Plan) -> list[Message]:
                 path="topology",
             )
         ]
+    if fabric.ocs_count:
+        return [
+            Message(
+                code="finding.ocs",
+                template="{ocs} optical switches and {transceivers:,} transceivers join {chips:,} chips in cubes "
+                "that can be re-wired",
+                params={
+                    "ocs": fabric.ocs_count,
+                    "transceivers": fabric.transceiver_count,
+                    "chips": fabric.chip_count,
+                },
+                path="topology",
+            )
+        ]
     return [
         Message(
             code="finding.fabric",

@@ -167,7 +167,7 @@ def _changes(request: MemoryRequest, budget: KvBudget, other_chips: Sequence[Chi
             break
         result = budget_of(changed)
         if result.fits and path not in {change.path for change in found}:
-            found.append(_change(path, value, int(result.token_capacity.value)))
+            found.append(_change(path, value, result))
     return tuple(found)
 
 
@@ -184,8 +184,8 @@ def _candidates(
         for count in (256, 64, 16)
         if count < request.sequences
     ]
-    if request.batched_tokens > 2048:
-        changed = replace(request, max_num_batched_tokens=2048, max_num_seqs=min(request.sequences, 256))
+    if request.batched_tokens > max(2048, request.max_num_seqs or 0):
+        changed = replace(request, max_num_batched_tokens=2048)
         listed.append(("serving.scheduler.max_num_batched_tokens", "2048", changed))
     if request.gpu_memory_utilization < 0.95:
         changed = replace(request, gpu_memory_utilization=0.95)
@@ -215,13 +215,14 @@ def _wider(request: MemoryRequest) -> list[tuple[int, MemoryRequest]]:
     return found
 
 
-def _change(path: str, value: str, capacity: int) -> Change:
-    message = Message(
-        code="memory.change",
-        template="{path}: {value} leaves room for {capacity:,} tokens",
-        params={"path": path, "value": value, "capacity": capacity},
-        path=path,
-    )
+def _change(path: str, value: str, result: KvBudget) -> Change:
+    capacity = int(result.token_capacity.value)
+    params: dict[str, Any] = {"path": path, "value": value, "capacity": capacity}
+    template = "{path}: {value} leaves room for {capacity:,} tokens"
+    if path == "serving.parallelism.tp":
+        params["chips"] = result.request.parallelism.replica_chip_count
+        template = "{path}: {value}, {chips} chips a replica, leaves room for {capacity:,} tokens"
+    message = Message(code="memory.change", template=template, params=params, path=path)
     return Change(path=path, value=value, token_capacity=capacity, message=message)
 
 
@@ -277,7 +278,7 @@ def waterfall(budget: KvBudget) -> list[dict[str, Any]]:
         ("rotary", rank.rotary_bytes.value, "use", "table of sines and cosines"),
         ("activation", rank.activation_bytes.value, "use", binds[rank.activation_binds]),
         ("moe_workspace", rank.moe_workspace_bytes.value, "use", ""),
-        ("non_torch", rank.non_torch_bytes.value, "use", "CUDA context, NCCL"),
+        ("non_torch", rank.non_torch_bytes.value, "use", "device context, communication buffers"),
         ("kv", rank.kv_bytes.value, "free", "KV cache"),
     ]
     return [

@@ -48,7 +48,9 @@ class MemoryRequest:
 
     @property
     def sequences(self) -> int:
-        return self.max_num_seqs or self.engine.default_max_num_seqs(self.chip.hbm_visible_bytes)
+        """As given; the engine's own default never exceeds the token budget, since each needs a token."""
+        default = self.engine.default_max_num_seqs(self.chip.hbm_visible_bytes)
+        return self.max_num_seqs or min(default, self.batched_tokens)
 
     @property
     def batched_tokens(self) -> int:

@@ -1,6 +1,7 @@
 """Reliability of the plan: slice goodput, interruptions and checkpoints of one slice, replicas up.
 
-A slice larger than the fleet has no goodput; that is a warning where the user asked for such a slice, and
+What can be exchanged is a cube of 64 chips in a pod of tori, and a server behind switches. A slice larger
+than the fleet has no goodput; that is a warning where the user asked for such a slice, and
 silence where the default of 1,024 chips meets a smaller fleet.
 """
 
@@ -38,10 +39,11 @@ class SlicePlan:
 
 
 def plan_slices(spec: ReliabilitySpec, server: Server, *, chip_count: int) -> SlicePlan:
+    unit = CHIPS_PER_CUBE if server.scaleup_kind == "ici" else server.chips_per_server
     system = SliceSystem(
         chip_count=chip_count,
-        chips_per_cube=CHIPS_PER_CUBE,
-        chips_per_host=min(server.chips_per_server, CHIPS_PER_CUBE),
+        chips_per_cube=unit,
+        chips_per_host=min(server.chips_per_server, unit),
         host_availability_fraction=spec.host_availability_fraction,
     )
     whole = system.cube_count * system.chips_per_cube
@@ -75,8 +77,8 @@ def _too_large(spec: ReliabilitySpec, whole: int) -> tuple[Message, ...]:
     return (
         Message(
             code="reliability.slice_too_large",
-            template="a slice of {slice_chips:,} chips is larger than the {whole:,} chips in whole cubes of 64; its "
-            "goodput is not computed",
+            template="a slice of {slice_chips:,} chips is larger than the {whole:,} chips in whole units; its goodput "
+            "is not computed",
             params={"slice_chips": spec.slice_chips, "whole": whole},
             path="reliability.slice_chips",
         ),

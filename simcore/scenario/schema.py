@@ -37,7 +37,7 @@ class Hardware(Spec):
     """Chips, servers and how many of them."""
 
     chip: Slug = "nvidia-h100-sxm"
-    chip_overrides: dict[str, float | str] = Field(default_factory=dict)
+    chip_overrides: dict[str, Annotated[float, Field(strict=True)] | str] = Field(default_factory=dict)
     server: Slug = "auto"
     chip_count: int = Field(default=8, ge=1, le=MAX_CHIPS)
     pools: tuple[Any, ...] = Field(

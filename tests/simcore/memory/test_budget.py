@@ -140,6 +140,11 @@ def test_defaults_follow_the_card() -> None:
     assert (small.max_num_seqs, small.max_num_batched_tokens) == (256, 2048)
 
 
+def test_an_open_number_of_sequences_follows_a_small_token_budget() -> None:
+    assert budget(max_num_batched_tokens=512).max_num_seqs == 512
+    assert budget(max_num_batched_tokens=512, max_num_seqs=64).max_num_seqs == 64
+
+
 def test_an_open_length_is_cut_to_what_fits() -> None:
     got = budget("llama-3.1-8b", "nvidia-rtx-4090")
     assert got.fits
@@ -164,14 +169,25 @@ def test_too_large_a_model_names_what_binds_and_three_changes_that_fit() -> None
     with pytest.raises(InfeasibleError) as caught:
         require_fit(got)
     assert caught.value.message.code == "memory.does_not_fit"
-    assert "serving.parallelism.tp: 2" in str(caught.value)
+    assert "serving.parallelism.tp: 2, 2 chips a replica" in str(caught.value)
 
 
-def test_each_suggested_change_does_fit() -> None:
-    got = budget("llama-3.1-70b", max_model_len=8192)
-    for change in got.changes:
-        if change.path == "serving.parallelism.tp":
-            again = budget("llama-3.1-70b", tp=int(change.value), max_model_len=8192)
+NUMBERS = {
+    "serving.parallelism.tp": "tp",
+    "serving.scheduler.max_num_seqs": "max_num_seqs",
+    "serving.scheduler.max_num_batched_tokens": "max_num_batched_tokens",
+    "serving.max_model_len": "max_model_len",
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [("llama-3.1-70b", {"max_model_len": 8192}), ("gpt-oss-120b", {"engine": "vLLM 0.11"}), ("qwen3-32b", {})],
+)
+def test_each_suggested_change_does_fit_when_made_alone(model: str, options: dict[str, Any]) -> None:
+    for change in budget(model, **options).changes:
+        if change.path in NUMBERS:
+            again = budget(model, **options | {NUMBERS[change.path]: int(change.value)})
             assert again.fits
             assert again.token_capacity.value == change.token_capacity
 
