@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -182,7 +183,11 @@ NUMBERS = {
 
 @pytest.mark.parametrize(
     ("model", "options"),
-    [("llama-3.1-70b", {"max_model_len": 8192}), ("gpt-oss-120b", {"engine": "vLLM 0.11"}), ("qwen3-32b", {})],
+    [
+        ("llama-3.1-70b", {"max_model_len": 8192}),
+        ("gpt-oss-120b", {"weights_dtype": "mxfp4", "engine": engine_constants("vLLM 0.11")}),
+        ("qwen3-32b", {}),
+    ],
 )
 def test_each_suggested_change_does_fit_when_made_alone(model: str, options: dict[str, Any]) -> None:
     for change in budget(model, **options).changes:
