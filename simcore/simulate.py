@@ -212,6 +212,8 @@ def partition(plan: Plan, serving: ServingPlan, outcome: ServingMetrics) -> dict
     whole = sum(outcome.seconds.values()) or 1.0
     shares = {name: seconds / whole * allocated for name, seconds in outcome.seconds.items()}
     shares["queue"] = shares.get("queue", 0.0) + 1.0 - allocated
+    if serving.pool.collective_tier == "scaleout":
+        shares["scaleout"] = shares.pop("scaleup", 0.0)
     found = {name: shares.get(name, 0.0) * up for name in RESOURCES if name != "failure"}
     return found | {"failure": 1.0 - up}
 

@@ -21,7 +21,7 @@ from simcore.fabric.collectives import Interconnect, collective_s, collective_ti
 from simcore.memory.budget import KvBudget, kv_budget, require_fit
 from simcore.memory.engines import EngineConstants
 from simcore.parallelism import Parallelism
-from simcore.plan.types import OperatingPoint, PoolInputs, PoolPlan
+from simcore.plan.types import CollectiveTier, OperatingPoint, PoolInputs, PoolPlan
 from simcore.scenario.schema import Serving
 from simcore.serving.capacity import throughput_curve
 from simcore.serving.schedulers import SchedulerParameters
@@ -41,6 +41,7 @@ def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
     kv = require_fit(budget(inputs, chip), path="serving")
     scheduler = _scheduler(inputs.spec, kv)
     network = _network(inputs, chip)
+    tier: CollectiveTier = "scaleout" if inputs.parallelism.tp_ranks > network.domain_size else "scaleup"
     table = _lane_table(inputs, chip, scheduler, network)
     point = _operating_point(inputs, table, scheduler, kv)
     return PoolPlan(
@@ -53,9 +54,15 @@ def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
         step_table=table,
         kv=kv,
         operating_point=point,
-        bound=roofline_bound(table, batch=max(1, round(point.batch)), context_tokens=point.context_tokens),
+        bound=_bound(table, point, tier),
+        collective_tier=tier,
         terms=_step_terms(inputs, chip, scheduler, network, point),
     )
+
+
+def _bound(table: StepTimeTable, point: OperatingPoint, tier: CollectiveTier) -> str:
+    bound = roofline_bound(table, batch=max(1, round(point.batch)), context_tokens=point.context_tokens)
+    return tier if bound == "scaleup" else bound
 
 
 def budget(inputs: PoolInputs, chip: Chip) -> KvBudget:
@@ -101,27 +108,28 @@ def resolve_parallelism(
 ) -> Parallelism:
     """`tp: auto` becomes the smallest power of two that fits, inside the scale-up domain if it can be."""
     wanted = spec.parallelism
-    if wanted.tp != "auto":
-        _check_divides(wanted, architecture)
-        _check_chips(wanted, chip_count)
-        return wanted
-    last = None
-    for tp in _tensor_degrees(architecture, server, chip_count // (wanted.pp * wanted.cp)):
-        last = wanted.model_copy(update={"tp": tp})
+    if wanted.tp == "auto":
         options = _budget_options(spec, engine, weights_dtype, kv_dtype)
-        found = kv_budget(architecture, chip, last, **options)
-        if found.fits:
-            return last
-    if last is None:
-        _check_chips(wanted.model_copy(update={"tp": 1}), chip_count)
-        raise AssertionError("one rank always divides")
-    return last  # build_pool says what does not fit, and what would
+        degrees = _tensor_degrees(architecture, chip_count // wanted.replica_chip_count_of(1))
+        if not degrees:
+            _check_chips(wanted.model_copy(update={"tp": 1}), chip_count)
+        tried = [wanted.model_copy(update={"tp": tp}) for tp in degrees]
+        fitting = (one for one in tried if kv_budget(architecture, chip, one, **options).fits)
+        # Where nothing fits, build_pool says what binds inside one server, and what would fit.
+        wanted = next(fitting, None) or max(
+            (one for one in tried if one.tp_ranks <= _domain(server)), key=lambda one: one.tp_ranks
+        )
+    _check_divides(wanted, architecture)
+    _check_chips(wanted, chip_count)
+    return wanted
 
 
-def _tensor_degrees(architecture: LlmArchitecture, server: Server, most: int) -> list[int]:
-    inside = max(1, server.scaleup_domain_chip_count)
-    degrees = [2**power for power in range(11) if 2**power <= most and architecture.heads % 2**power == 0]
-    return [tp for tp in degrees if tp <= max(inside, server.chips_per_server)]
+def _domain(server: Server) -> int:
+    return max(server.scaleup_domain_chip_count, server.chips_per_server)
+
+
+def _tensor_degrees(architecture: LlmArchitecture, most: int) -> list[int]:
+    return [2**power for power in range(11) if 2**power <= most and architecture.heads % 2**power == 0]
 
 
 def _check_divides(wanted: Parallelism, architecture: LlmArchitecture) -> None:
@@ -145,9 +153,15 @@ def _check_divides(wanted: Parallelism, architecture: LlmArchitecture) -> None:
             got=wanted.pp,
             layers=architecture.layers,
         )
-    if wanted.ep > 1 and (
-        not architecture.is_moe or architecture.experts % wanted.ep or tp * wanted.pp % wanted.ep
-    ):
+    if wanted.ep > 1 and not architecture.is_moe:
+        raise InputError.at(
+            "serving.parallelism.ep",
+            "ep.no_experts",
+            "got {got}, and {model} has no experts to share out; use 1",
+            got=wanted.ep,
+            model=architecture.name,
+        )
+    if wanted.ep > 1 and (architecture.experts % wanted.ep or tp * wanted.pp % wanted.ep):
         raise InputError.at(
             "serving.parallelism.ep",
             "ep.does_not_divide",

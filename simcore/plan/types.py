@@ -24,6 +24,8 @@ from simcore.serving.schedulers import SchedulerParameters
 from simcore.why import Term
 from simcore.workload.requests import Requests
 
+CollectiveTier = Literal["scaleup", "scaleout"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolPlan:
@@ -39,6 +41,7 @@ class PoolPlan:
     kv: KvBudget
     operating_point: OperatingPoint
     bound: str  # what most of a decode step waits for
+    collective_tier: CollectiveTier  # what tensor parallel ranks talk over
     terms: Mapping[str, Term]
 
     @property

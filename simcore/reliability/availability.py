@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +57,9 @@ class SliceGoodput:
     static_q97_fraction: float
 
 
+@lru_cache(maxsize=256)
 def binomial(count: int, probability: float) -> NDArray[np.float64]:
-    """P(k successes of count), k = 0 … count.
+    """P(k successes of count), k = 0 … count; not to be written to (a curve asks for the same one often).
 
     >>> [round(float(p), 3) for p in binomial(2, 0.5)]
     [0.25, 0.5, 0.25]
@@ -67,7 +69,7 @@ def binomial(count: int, probability: float) -> NDArray[np.float64]:
         chances[count if probability >= 1 else 0] = 1.0
         return chances
     successes = np.arange(count + 1)
-    factorials = np.array([math.lgamma(k + 1) for k in range(count + 1)])
+    factorials = np.append(0.0, np.cumsum(np.log(np.arange(1, count + 1))))
     logs = factorials[count] - factorials - factorials[::-1]
     logs += successes * math.log(probability) + (count - successes) * math.log1p(-probability)
     np.exp(logs, out=logs)

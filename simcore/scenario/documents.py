@@ -1,12 +1,14 @@
 """Reading and writing scenario documents: YAML or JSON, bounded, safe against bombs.
 
 Aliases and anchors are refused (a kilobyte of them can unfold to gigabytes), as are documents over a
-megabyte and nesting over 40 levels. Errors carry line and column.
+megabyte and nesting over 40 levels. Errors carry line and column. `1e12` is a number, as in JSON and YAML
+1.2, where PyYAML alone would read a text.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -44,6 +46,18 @@ _PlainLoader.add_constructor(
 )
 
 
+class _PlainDumper(yaml.SafeDumper):
+    """A safe dumper that quotes every text that `_PlainLoader` would read as a number."""
+
+
+for _side in (_PlainLoader, _PlainDumper):
+    _side.add_implicit_resolver(
+        "tag:yaml.org,2002:float",
+        re.compile(r"^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$"),
+        list("-+.0123456789"),
+    )
+
+
 def load_document(text: str | bytes, *, path: str = "") -> dict[str, Any]:
     """The mapping in a YAML or JSON text. Raises InputError for anything else."""
     if len(text) > MAX_DOCUMENT_BYTES:
@@ -71,7 +85,7 @@ def load_document(text: str | bytes, *, path: str = "") -> dict[str, Any]:
 
 def dump_document(document: Mapping[str, Any]) -> str:
     """The document as YAML, keys in their order, units as typed."""
-    return yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True, width=110)
+    return yaml.dump(dict(document), Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 def _decoded(text: str | bytes, path: str) -> str:
@@ -102,6 +116,8 @@ def _yaml(text: str, path: str) -> Any:
         _refuse_bombs(text, path)
         return yaml.load(text, Loader=_PlainLoader)
     except yaml.MarkedYAMLError as error:
+        if "nesting depth" in str(error.problem):  # libyaml's limit, met before ours where brackets pile up
+            raise _too_deep(path) from None
         mark = error.problem_mark
         raise InputError.at(
             path,
