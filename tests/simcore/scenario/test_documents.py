@@ -32,8 +32,8 @@ def test_bad_documents_get_one_clear_message(text, code):
 
 
 def test_an_unreadable_document_names_line_and_column():
-    with pytest.raises(InputError, match="line 2, column"):
-        load_document("name: x\nhardware: {chip: [")
+    with pytest.raises(InputError, match="line 2, column 12: mapping values are not allowed"):
+        load_document("name: x\nhardware: a: b")
 
 
 def test_yaml_and_json_give_the_same():
@@ -44,6 +44,10 @@ def test_dates_stay_text():
     assert load_document("name: 2026-11-30")["name"] == "2026-11-30"
 
 
-@given(st.dictionaries(st.text(min_size=1, max_size=8), st.one_of(st.integers(), st.text(max_size=20)), max_size=5))
+@given(
+    st.dictionaries(
+        st.text(min_size=1, max_size=8), st.one_of(st.integers(), st.text(max_size=20)), max_size=5
+    )
+)
 def test_what_is_written_reads_back(document):
     assert load_document(dump_document(document)) == document or not document
