@@ -233,7 +233,8 @@ def _picture(rows: Sequence[Row]) -> Picture:
             wires += _wires(row, rows[index + 1])
             if row.links_down:
                 text = _("%(count)s links") % {"count": f"{row.links_down:,}"}
-                words.append(Words(x=50, y=row.top + 48, text=text, css="mid halo"))
+                level = rows[index + 1].top - 10 if row.kind == "rail" else row.top + 48
+                words.append(Words(x=50, y=level, text=text, css="mid halo"))
     return Picture(height=int(rows[-1].top + 48), boxes=tuple(boxes), wires=tuple(wires), words=tuple(words))
 
 

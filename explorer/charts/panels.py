@@ -51,7 +51,6 @@ OVERVIEW_KPIS: Final = (
     "serving.mean_batch_size",
     "compute.decode_step_s",
     "serving.mbu_fraction",
-    "serving.mfu_fraction",
 )
 SERVING_KPIS: Final = (
     "serving.request_per_s",
