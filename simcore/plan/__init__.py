@@ -199,6 +199,16 @@ def _serving_warnings(requests: Requests, idle: int, pool: PoolPlan) -> list[Mes
                 path="workload.lengths",
             )
         )
+    if pool.collective_tier == "scaleout":
+        found.append(
+            Message(
+                code="tp.crosses_domain",
+                template="{tp} tensor parallel ranks do not share one scale-up domain: every all-reduce crosses "
+                "the network; pipeline stages (pp) between servers need far less of it",
+                params={"tp": pool.parallelism.tp_ranks},
+                path="serving.parallelism.tp",
+            )
+        )
     if pool.parallelism.pp > 1:
         found.append(
             Message(

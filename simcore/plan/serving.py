@@ -108,11 +108,12 @@ def resolve_parallelism(
 ) -> Parallelism:
     """`tp: auto` becomes the smallest power of two that fits, inside the scale-up domain if it can be."""
     wanted = spec.parallelism
+    _check_stages(wanted, architecture)
     if wanted.tp == "auto":
         options = _budget_options(spec, engine, weights_dtype, kv_dtype)
-        degrees = _tensor_degrees(architecture, chip_count // wanted.replica_chip_count_of(1))
-        if not degrees:
-            _check_chips(wanted.model_copy(update={"tp": 1}), chip_count)
+        alone = wanted.model_copy(update={"tp": 1})
+        _check_chips(alone, chip_count)
+        degrees = _tensor_degrees(architecture, chip_count // alone.replica_chip_count)
         tried = [wanted.model_copy(update={"tp": tp}) for tp in degrees]
         fitting = (one for one in tried if kv_budget(architecture, chip, one, **options).fits)
         # Where nothing fits, build_pool says what binds inside one server, and what would fit.
@@ -145,6 +146,11 @@ def _check_divides(wanted: Parallelism, architecture: LlmArchitecture) -> None:
             model=architecture.name,
             allowed=", ".join(map(str, divisors)),
         )
+    if wanted.ep > 1:
+        _check_experts(wanted, architecture)
+
+
+def _check_stages(wanted: Parallelism, architecture: LlmArchitecture) -> None:
     if wanted.pp > architecture.layers:
         raise InputError.at(
             "serving.parallelism.pp",
@@ -153,7 +159,10 @@ def _check_divides(wanted: Parallelism, architecture: LlmArchitecture) -> None:
             got=wanted.pp,
             layers=architecture.layers,
         )
-    if wanted.ep > 1 and not architecture.is_moe:
+
+
+def _check_experts(wanted: Parallelism, architecture: LlmArchitecture) -> None:
+    if not architecture.is_moe:
         raise InputError.at(
             "serving.parallelism.ep",
             "ep.no_experts",
@@ -161,7 +170,7 @@ def _check_divides(wanted: Parallelism, architecture: LlmArchitecture) -> None:
             got=wanted.ep,
             model=architecture.name,
         )
-    if wanted.ep > 1 and (architecture.experts % wanted.ep or tp * wanted.pp % wanted.ep):
+    if architecture.experts % wanted.ep or wanted.tp_ranks * wanted.pp % wanted.ep:
         raise InputError.at(
             "serving.parallelism.ep",
             "ep.does_not_divide",

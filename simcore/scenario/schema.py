@@ -143,4 +143,6 @@ class Scenario(Spec):
         parallelism = self.serving.parallelism
         if parallelism.dp != 1:
             raise ValueError("serving.parallelism.dp: replicas are set by serving.replica_count; remove dp")
+        if parallelism.cp != 1:
+            raise ValueError("serving.parallelism.cp: context parallel serving is not modelled; remove cp")
         return self
