@@ -44,10 +44,33 @@ def test_dates_stay_text():
     assert load_document("name: 2026-11-30")["name"] == "2026-11-30"
 
 
-@given(
-    st.dictionaries(
-        st.text(min_size=1, max_size=8), st.one_of(st.integers(), st.text(max_size=20)), max_size=5
-    )
+# What people type; the C1 controls and Unicode's own line breaks are folded to blanks by YAML itself.
+PRINTABLE = st.text(
+    st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"], include_characters="\n"), max_size=20
 )
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), PRINTABLE),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(PRINTABLE, inner, max_size=3)),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(PRINTABLE, VALUES, max_size=5))
 def test_what_is_written_reads_back(document):
-    assert load_document(dump_document(document)) == document or not document
+    assert load_document(dump_document(document)) == document
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1e12", 1e12), ("15.6e12", 15.6e12), ("-1.5E-3", -1.5e-3), (".5e3", 500.0), ("8", 8)]
+)
+def test_scientific_notation_is_a_number_as_in_json(text, value):
+    assert load_document(f"n: {text}") == {"n": value}
+
+
+@pytest.mark.parametrize("text", ["'1e5'", "1e5 tokens", "e5", "3.35e12 B/s"])
+def test_other_texts_stay_texts(text):
+    assert load_document(f"n: {text}") == {"n": text.strip("'")}
+
+
+def test_a_text_that_looks_like_a_number_is_quoted_when_written():
+    assert load_document(dump_document({"name": "1e5"})) == {"name": "1e5"}
