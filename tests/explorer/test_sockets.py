@@ -12,6 +12,7 @@ from channels.layers import get_channel_layer
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 
 from explorer import actions, consumers
@@ -40,7 +41,8 @@ async def listening(
     try:
         yield socket
     finally:
-        await socket.disconnect()
+        await socket.disconnect(timeout=PATIENCE_S)
+        await database_sync_to_async(lambda: connection.close())()  # waits for what the consumer was still asking
 
 
 async def hear(socket: WebsocketCommunicator, count: int) -> list[dict[str, Any]]:
