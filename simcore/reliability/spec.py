@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -22,7 +22,7 @@ class ReliabilitySpec(Spec):
         default="meta-rsc-1", description="published failure rate per server and day"
     )
     spares: int = Field(default=0, ge=0, le=1_000_000, description="cubes or servers held back for failures")
-    checkpoint_interval_s: Literal["auto"] | float = Field(
+    checkpoint_interval_s: Literal["auto"] | Annotated[float, Field(gt=0, le=31_536_000)] = Field(
         default="auto", description="time between checkpoints; auto: Daly's optimum"
     )
     checkpoint_write_s: float = Field(

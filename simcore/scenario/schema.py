@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError
 
 from simcore.compute.attention import Attention, Flash
 from simcore.cost import EconomicsSpec
@@ -134,15 +134,26 @@ class Scenario(Spec):
                 kind=type(document).__name__,
             )
         try:
-            return cls.model_validate(migrate(dict(document)))
+            scenario = cls.model_validate(migrate(dict(document)))
         except ValidationError as error:
             raise as_input_error(error, document=document) from None
+        _refuse_degrees_of_training(scenario)
+        return scenario
 
-    @model_validator(mode="after")
-    def _expert_parallel_needs_its_chips(self) -> Self:
-        parallelism = self.serving.parallelism
-        if parallelism.dp != 1:
-            raise ValueError("serving.parallelism.dp: replicas are set by serving.replica_count; remove dp")
-        if parallelism.cp != 1:
-            raise ValueError("serving.parallelism.cp: context parallel serving is not modelled; remove cp")
-        return self
+
+def _refuse_degrees_of_training(scenario: Scenario) -> None:
+    """`Parallelism` is shared with training, whose degrees a serving replica does not have."""
+    if scenario.serving.parallelism.dp != 1:
+        raise InputError.at(
+            "serving.parallelism.dp",
+            "parallelism.dp",
+            "got {got}; replicas are set by serving.replica_count; remove dp",
+            got=scenario.serving.parallelism.dp,
+        )
+    if scenario.serving.parallelism.cp != 1:
+        raise InputError.at(
+            "serving.parallelism.cp",
+            "parallelism.cp",
+            "got {got}; context parallel serving is not modelled; remove cp",
+            got=scenario.serving.parallelism.cp,
+        )
