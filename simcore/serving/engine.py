@@ -19,7 +19,7 @@ from simcore.serving import state
 from simcore.serving.capacity import capacity_request_per_s
 from simcore.serving.kernel import advance
 from simcore.serving.records import Floats, Records, Slice, Totals
-from simcore.serving.router import ROUTER_CODES, Router
+from simcore.serving.router import ROUTER_CODES, Router, most_of_one_replica
 from simcore.serving.schedulers import SCHEDULER_CODES, WATERMARK_FRACTION, SchedulerParameters
 from simcore.workload.requests import Requests
 
@@ -46,9 +46,10 @@ class Engine:
         self._requests = requests
         self._block_size = block_size_tokens
         self._setup = _setup(table, scheduler, block_count, block_size_tokens, replica_count, router)
-        self._lanes, self._seats, self._room = _lanes(
-            scheduler, block_count, block_size_tokens, replica_count
+        most = min(
+            scheduler.max_num_seqs, block_count, most_of_one_replica(router, len(requests), replica_count)
         )
+        self._lanes, self._seats, self._room = _lanes(most, block_count, block_size_tokens, replica_count)
         self._order = np.zeros(replica_count, np.int64)
         self._phases = np.zeros(replica_count * block_size_tokens, np.int64)
         self._totals = state.records(state.TOTALS, 1)
@@ -254,10 +255,13 @@ def _setup(
 
 
 def _lanes(
-    scheduler: SchedulerParameters, block_count: int, block_size_tokens: int, replica_count: int
+    seat_count: int, block_count: int, block_size_tokens: int, replica_count: int
 ) -> tuple[Any, Any, Any]:
-    """Empty lanes with their seats and room. A running sequence holds a block, so seats need not exceed them."""
-    seat_count = min(scheduler.max_num_seqs, block_count)
+    """Empty lanes with their seats and room.
+
+    A running sequence holds a block and is one of the lane's requests, so seats need not exceed either:
+    65,536 lanes of 1,024 seats would take gigabytes.
+    """
     stride = seat_count + 1
     lanes = state.records(state.LANE, replica_count)
     seats = state.records(state.SEAT, replica_count * stride)

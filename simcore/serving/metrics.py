@@ -74,7 +74,10 @@ def serving_metrics(
     metrics |= _utilisation(totals, table, chip_count, chips_per_replica, peak_flop_per_s, hbm_bytes_per_s)
     load, warnings = _load(records, metrics, capacity_request_per_s, closed_loop)
     return ServingMetrics(
-        metrics=metrics | load, cdfs=cdfs, seconds=seconds_by_resource(totals, table), warnings=warnings
+        metrics=metrics | load,
+        cdfs=cdfs,
+        seconds=seconds_by_resource(totals, table),
+        warnings=(*_rejections(totals), *warnings),
     )
 
 
@@ -227,6 +230,23 @@ def _load(
     regime = regime_of(ratio)
     found |= {"serving.offered_load_ratio": ratio, "serving.regime": regime}
     return found, _load_warnings(ratio, regime)
+
+
+def _rejections(totals: Totals) -> tuple[Message, ...]:
+    if not totals.rejected_count:
+        return ()
+    return (
+        Message(
+            code="serving.rejected",
+            template="{rejected:,} of {offered:,} requests were rejected: the KV cache of a replica cannot hold one "
+            "of them to its end; times and rates are those of the rest",
+            params={
+                "rejected": totals.rejected_count,
+                "offered": totals.completed_count + totals.rejected_count,
+            },
+            path="workload.lengths",
+        ),
+    )
 
 
 def _load_warnings(ratio: float, regime: Regime) -> tuple[Message, ...]:

@@ -22,6 +22,15 @@ Router = RoundRobin  # a discriminated union as soon as there is a second policy
 ROUTER_CODES: Final = {"round_robin": 0}
 
 
+def most_of_one_replica(router: Router, request_count: int, replica_count: int) -> int:
+    """How many requests one replica can get at most, at least 1.
+
+    >>> most_of_one_replica(RoundRobin(), 10, 4)
+    3
+    """
+    return max(1, -(-request_count // replica_count))
+
+
 @compiled_in_place
 def choose(code: int, turn: int, replica_count: int) -> int:
     """The replica for the `turn`-th accepted request (`code` selects the policy)."""
