@@ -1,0 +1,235 @@
+"""The same policies written the slow and obvious way: one object per sequence, one pass per token.
+
+It shares no code with the engine. Every iteration walks all sequences, sums their contexts and asks the
+table; KV blocks are counted per sequence. The engine must agree with it on every request.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from simcore.compute.step_table import StepTimeTable
+from simcore.workload.requests import Requests
+
+
+@dataclass
+class Sequence:
+    request: int
+    prompt: int
+    answer: int
+    generated: int = 0
+    computed: int = 0  # tokens with keys and values
+    last_token_s: float = math.nan
+    decodes: bool = False  # all but the last sampled token is computed
+
+    @property
+    def target(self) -> int:
+        """Tokens that must be computed before the next one can be sampled."""
+        return self.prompt + self.generated
+
+
+@dataclass
+class Lane:
+    running: list[Sequence] = field(default_factory=list)
+    waiting: list[Sequence] = field(default_factory=list)
+    work: list[tuple[Sequence, int]] = field(default_factory=list)
+    end_s: float = math.inf
+
+
+class Reference:
+    def __init__(
+        self,
+        requests: Requests,
+        table: StepTimeTable,
+        *,
+        kind: str,
+        max_num_seqs: int,
+        max_num_batched_tokens: int,
+        block_count: int,
+        block_size: int,
+        replica_count: int,
+    ) -> None:
+        self.table, self.kind = table, kind
+        self.seats, self.budget = max_num_seqs, max_num_batched_tokens
+        self.blocks, self.block = block_count, block_size
+        self.lanes = [Lane() for _ in range(replica_count)]
+        count = len(requests)
+        self.inputs, self.outputs = requests.input_tokens, requests.output_tokens
+        self.arrival = np.array(requests.arrival_s)
+        self.released = min(requests.concurrency, count) if requests.concurrency else count
+        self.scheduled, self.first, self.finish = (np.full(count, np.nan) for _ in range(3))
+        self.preemptions = np.zeros(count, int)
+        self.rejected = np.zeros(count, bool)
+        self.gaps: list[float] = []
+        self.iterations = 0
+        self.busy_s = 0.0
+        self.turn = 0
+        self.run()
+
+    def held(self, tokens: int) -> int:
+        return math.ceil(tokens / self.block)
+
+    def free(self, lane: Lane) -> int:
+        return self.blocks - sum(self.held(sequence.computed) for sequence in lane.running)
+
+    def run(self) -> None:
+        count, following = len(self.arrival), 0
+        while True:
+            lane = min(self.lanes, key=lambda lane: lane.end_s)
+            if following < self.released and self.arrival[following] <= lane.end_s:
+                now = self.arrival[following]
+                while following < self.released and self.arrival[following] == now:
+                    self.arrive(following)
+                    following += 1
+                for idle in self.lanes:
+                    if idle.end_s == math.inf:
+                        self.start(idle, now)
+                continue
+            if lane.end_s == math.inf:
+                break
+            now = lane.end_s
+            self.complete(lane, now)
+            while following < self.released and self.arrival[following] <= now:
+                self.arrive(following)
+                following += 1
+            self.start(lane, now)
+            for idle in self.lanes:
+                if idle.end_s == math.inf:
+                    self.start(idle, now)
+        assert following == count
+
+    def arrive(self, request: int) -> None:
+        prompt, answer = int(self.inputs[request]), int(self.outputs[request])
+        if self.held(prompt + answer - 1) > self.blocks:
+            self.rejected[request] = True
+            self.release(self.arrival[request])
+            return
+        lane = self.lanes[self.turn % len(self.lanes)]
+        self.turn += 1
+        lane.waiting.append(Sequence(request, prompt, answer))
+
+    def release(self, now: float) -> None:
+        if self.released < len(self.arrival):
+            self.arrival[self.released] = now
+            self.released += 1
+
+    def preempt(self, lane: Lane) -> Sequence:
+        victim = lane.running.pop()
+        victim.computed, victim.decodes = 0, False
+        self.preemptions[victim.request] += 1
+        lane.waiting.insert(0, victim)
+        return victim
+
+    def start(self, lane: Lane, now: float) -> None:
+        lane.work = []
+        if self.kind == "chunked_prefill":
+            self.schedule_chunked(lane, now)
+        else:
+            self.schedule_continuous(lane, now)
+        if not lane.work:
+            assert not lane.running
+            assert not lane.waiting
+            lane.end_s = math.inf
+            return
+        lane.end_s = now + self.step_s(lane)
+        self.busy_s += lane.end_s - now
+        self.iterations += 1
+
+    def schedule_chunked(self, lane: Lane, now: float) -> None:
+        budget, place, preempted = self.budget, 0, False
+        grown: dict[int, int] = {}
+
+        def room() -> int:
+            return self.free(lane) - sum(
+                self.held(s.computed + grown.get(s.request, 0)) - self.held(s.computed) for s in lane.running
+            )
+
+        while place < len(lane.running) and budget > 0:
+            sequence = lane.running[place]
+            chunk = min(sequence.target - sequence.computed, budget)
+            need = self.held(sequence.computed + chunk) - self.held(sequence.computed)
+            out = False
+            while need > room() and not out:
+                preempted = True
+                out = self.preempt(lane) is sequence
+            if out:
+                break
+            grown[sequence.request] = chunk
+            lane.work.append((sequence, chunk))
+            budget -= chunk
+            place += 1
+        while not preempted and lane.waiting and budget > 0 and len(lane.running) < self.seats:
+            sequence = lane.waiting[0]
+            chunk = min(sequence.target, budget)
+            if self.held(chunk) > room():
+                break
+            self.admit(lane, now)
+            grown[sequence.request] = chunk
+            lane.work.append((sequence, chunk))
+            budget -= chunk
+
+    def schedule_continuous(self, lane: Lane, now: float) -> None:
+        budget, taken = self.budget, 0
+        while lane.waiting and len(lane.running) < self.seats:
+            sequence = lane.waiting[0]
+            need = self.held(sequence.target)
+            reserve = int(0.01 * self.blocks) if lane.running else 0
+            if (sequence.target > budget and lane.work) or need + reserve > self.free(lane) - taken:
+                break
+            self.admit(lane, now)
+            taken += need
+            lane.work.append((sequence, sequence.target))
+            budget -= sequence.target
+        if lane.work:
+            return
+        while sum(self.held(s.computed + 1) for s in lane.running) > self.blocks:
+            self.preempt(lane)
+        lane.work = [(sequence, 1) for sequence in lane.running]
+
+    def admit(self, lane: Lane, now: float) -> None:
+        sequence = lane.waiting.pop(0)
+        lane.running.append(sequence)
+        if math.isnan(self.scheduled[sequence.request]):
+            self.scheduled[sequence.request] = now
+
+    def step_s(self, lane: Lane) -> float:
+        table, window = self.table, self.table.window_tokens
+        decodes = [s for s, _ in lane.work if s.decodes]
+        prompts = [(s, chunk) for s, chunk in lane.work if not s.decodes]
+        tokens = sum(chunk for _, chunk in lane.work)
+        sampled = len(decodes) + sum(s.computed + chunk == s.target for s, chunk in prompts)
+        last = len(table.linear_s) - 1
+        seconds = float(table.linear_s[min(tokens, last)] + table.comm_s[min(tokens, last)] + table.overhead_s)
+        seconds *= max(1.0, tokens / last)
+        seconds += float(table.head_s[sampled]) + table.overhead_s_per_sequence * len(lane.work)
+        if decodes:
+            contexts = [s.target for s in decodes]
+            seconds += table.decode_attention_s + table.decode_attention_s_per_sequence * len(decodes)
+            seconds += table.decode_attention_s_per_token * sum(contexts)
+            seconds += table.decode_attention_s_per_window_token * sum(min(c, window) for c in contexts)
+        if prompts:
+            middles = [(chunk, s.computed + chunk / 2) for s, chunk in prompts]
+            seconds += table.prefill_attention_s
+            seconds += table.prefill_attention_s_per_token_context * sum(c * m for c, m in middles)
+            seconds += table.prefill_attention_s_per_window_token * sum(c * min(window, m) for c, m in middles)
+        return seconds
+
+    def complete(self, lane: Lane, now: float) -> None:
+        decoded = [s for s, _ in lane.work if s.decodes]
+        lane.work.sort(key=lambda piece: piece[0] not in decoded)  # finishes of decodes come first
+        for sequence, chunk in lane.work:
+            sequence.computed += chunk
+            if sequence.computed < sequence.target:
+                continue
+            if sequence.generated == 0:
+                self.first[sequence.request] = now
+            else:
+                self.gaps.append(now - sequence.last_token_s)
+            sequence.generated += 1
+            sequence.decodes = True
+            sequence.last_token_s = now
+            if sequence.generated == sequence.answer:
+                self.finish[sequence.request] = now
+                lane.running.remove(sequence)
+                self.release(now)

@@ -1,0 +1,102 @@
+"""Step tables by hand, and short cuts to run an engine on them."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from simcore.compute.step_table import StepTimeTable
+from simcore.serving.engine import Engine
+from simcore.serving.router import RoundRobin
+from simcore.serving.schedulers import SchedulerParameters
+from simcore.serving.warm import constant_table
+from simcore.workload.requests import Requests
+
+
+def affine_table(*, max_tokens: int = 512, max_sequences: int = 64, window_tokens: int = 0) -> StepTimeTable:
+    """A small model whose every cost is different, so that a wrong sum shows."""
+    tokens = np.arange(max_tokens + 1.0)
+    sampled = np.arange(max_sequences + 1.0)
+    compute = 1.3e-5 * tokens
+    hbm = np.maximum(4.1e-3 - compute, 0.0)
+    launch = np.full(max_tokens + 1, 3.0e-4)
+    for values in (hbm, launch):
+        values[0] = 0.0
+    return StepTimeTable(
+        linear_s=compute + hbm + launch,
+        head_s=1.0e-4 * (sampled > 0) + 2.0e-6 * sampled,
+        comm_s=5.0e-5 * (tokens > 0) + 1.0e-7 * tokens,
+        decode_attention_s_per_token=6.1e-8,
+        decode_attention_s_per_window_token=2.3e-8 if window_tokens else 0.0,
+        window_tokens=window_tokens,
+        decode_attention_s_per_sequence=1.7e-6,
+        decode_attention_s=2.9e-5,
+        prefill_attention_s_per_token_context=1.1e-9,
+        prefill_attention_s_per_window_token=0.7e-9 if window_tokens else 0.0,
+        prefill_attention_s=3.7e-5,
+        overhead_s=8.3e-4,
+        overhead_s_per_sequence=4.3e-6,
+        linear_compute_s=compute,
+        linear_hbm_s=hbm,
+        linear_launch_s=launch,
+        head_compute_s=2.0e-6 * sampled,
+        head_hbm_s=0.6e-4 * (sampled > 0),
+        decode_attention_compute_fraction=0.1,
+        prefill_attention_compute_fraction=0.9,
+        flop_per_token=1.6e10,
+        flop_per_context_token=5.2e5,
+        head_flop_per_sequence=1.0e9,
+        weight_bytes_per_step=1.6e10 * (tokens > 0),
+        kv_bytes_per_context_token=131072.0,
+    )
+
+
+def scaled(table: StepTimeTable, **factors: float) -> StepTimeTable:
+    """The table with some entries multiplied."""
+    return replace(table, **{name: getattr(table, name) * factor for name, factor in factors.items()})
+
+
+def engine(
+    requests: Requests,
+    table: StepTimeTable | None = None,
+    *,
+    kind: str = "chunked_prefill",
+    max_num_seqs: int = 16,
+    max_num_batched_tokens: int = 256,
+    block_count: int = 4096,
+    block_size: int = 16,
+    replica_count: int = 1,
+) -> Engine:
+    return Engine(
+        affine_table() if table is None else table,
+        scheduler=SchedulerParameters(
+            kind=kind, max_num_seqs=max_num_seqs, max_num_batched_tokens=max_num_batched_tokens
+        ),
+        block_count=block_count,
+        block_size_tokens=block_size,
+        replica_count=replica_count,
+        router=RoundRobin(),
+        requests=requests,
+    )
+
+
+def poisson_requests(
+    count: int, *, rate: float, seed: int = 1, most_in: int = 400, most_out: int = 60
+) -> Requests:
+    draws = np.random.default_rng(seed)
+    return Requests(
+        arrival_s=np.cumsum(draws.exponential(1 / rate, count)),
+        input_tokens=draws.integers(1, most_in + 1, count),
+        output_tokens=draws.integers(1, most_out + 1, count),
+    )
+
+
+def closed_requests(count: int, *, concurrency: int, input_tokens: int, output_tokens: int) -> Requests:
+    return Requests(
+        arrival_s=np.zeros(count),
+        input_tokens=np.full(count, input_tokens),
+        output_tokens=np.full(count, output_tokens),
+        concurrency=concurrency,
+    )
+
+
+__all__ = ["affine_table", "closed_requests", "constant_table", "engine", "poisson_requests", "scaled"]

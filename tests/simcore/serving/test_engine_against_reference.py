@@ -1,0 +1,76 @@
+"""The engine agrees with the slow reference on every request, whatever the policy, the pool and the load."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simcore.serving.schedulers import SCHEDULER_CODES
+from simcore.serving.state import REJECTED
+from simcore.workload.requests import Requests
+from tests.simcore.serving.reference import Reference
+from tests.simcore.serving.tables import affine_table, engine
+
+CASES = st.fixed_dictionaries(
+    {
+        "seed": st.integers(0, 2**32 - 1),
+        "count": st.integers(1, 40),
+        "rate": st.sampled_from([1.0, 30.0, 300.0, 1e9]),
+        "most_in": st.sampled_from([1, 20, 120, 400]),
+        "most_out": st.sampled_from([1, 3, 40, 150]),
+        "concurrency": st.sampled_from([0, 0, 1, 5, 40]),
+        "seats": st.sampled_from([1, 2, 7, 16]),
+        "budget": st.sampled_from([16, 64, 256]),
+        "block_size": st.sampled_from([1, 5, 16]),
+        "tightness": st.sampled_from([0.6, 1.0, 1.7, 50.0]),
+        "replica_count": st.sampled_from([1, 1, 2, 3]),
+        "window": st.sampled_from([0, 0, 30, 200]),
+    }
+)
+
+
+def drawn(case: dict) -> Requests:
+    draws = np.random.default_rng(case["seed"])
+    count = case["count"]
+    instants = np.cumsum(draws.exponential(1 / case["rate"], count))
+    return Requests(
+        arrival_s=np.zeros(count) if case["concurrency"] else instants,
+        input_tokens=draws.integers(1, case["most_in"] + 1, count),
+        output_tokens=draws.integers(1, case["most_out"] + 1, count),
+        concurrency=case["concurrency"],
+    )
+
+
+@pytest.mark.parametrize("kind", SCHEDULER_CODES)
+@settings(deadline=None, max_examples=150)
+@given(case=CASES)
+def test_every_request_fares_as_in_the_reference(kind: str, case: dict) -> None:
+    requests = drawn(case)
+    largest = int((requests.input_tokens + requests.output_tokens).max())
+    options = {
+        "kind": kind,
+        "max_num_seqs": case["seats"],
+        "max_num_batched_tokens": case["budget"],
+        "block_count": max(1, int(case["tightness"] * largest / case["block_size"])),
+        "block_size": case["block_size"],
+        "replica_count": case["replica_count"],
+    }
+    table = affine_table(max_tokens=case["budget"], window_tokens=case["window"])
+    expected = Reference(requests, table, **options)
+    run = engine(requests, table, **options)
+    run.run()
+    records, totals = run.records(), run.totals()
+    np.testing.assert_array_equal(records.status == REJECTED, expected.rejected)
+    for got, known in (
+        (records.scheduled_s, expected.scheduled),
+        (records.first_token_s, expected.first),
+        (records.finish_s, expected.finish),
+    ):
+        np.testing.assert_allclose(got, known, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(records.preemption_count, expected.preemptions)
+    assert totals.iteration_count == expected.iterations
+    assert totals.busy_s == pytest.approx(expected.busy_s, rel=1e-9)
+    assert totals.gap_count == len(expected.gaps)
+    assert totals.gap_sum_s == pytest.approx(sum(expected.gaps), rel=1e-9)
+    counted, _ = np.histogram(expected.gaps, totals.gap_edges_s)
+    assert np.abs(np.cumsum(counted - totals.gap_histogram)).max() <= 0.02 * len(expected.gaps) + 2
