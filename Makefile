@@ -10,7 +10,6 @@ PY := $(VENV)/bin/python
 UV := $(VENV)/bin/uv
 STAMPS := $(VENV)/stamps
 PYTEST := $(PY) -m pytest -n 2 --dist loadgroup
-export UV_NO_CONFIG := 1
 export UV_PYTHON_DOWNLOADS := never
 
 SIMCORE := $(shell find simcore -name '*.py' 2>/dev/null)
@@ -21,7 +20,7 @@ COMPILE_LOCK := uv pip compile pyproject.toml --universal --fork-strategy fewest
 .PHONY: help run test lint check lock bench clean messages warm
 
 help:  ## say what there is
-	@grep -hE '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-10s%s\n", $$1, $$2}' Makefile
 
 run: $(STAMPS)/package  ## start Trimtab and print its address (PORT=8000)
 	@exec $(PY) manage.py up
