@@ -19,7 +19,7 @@ from simcore.serving import state
 from simcore.serving.capacity import capacity_request_per_s
 from simcore.serving.kernel import advance
 from simcore.serving.records import Floats, Records, Slice, Totals
-from simcore.serving.router import ROUTER_CODES, Router, most_of_one_replica
+from simcore.serving.router import ROUTER_CODES, Router, share_of_replicas
 from simcore.serving.schedulers import SCHEDULER_CODES, WATERMARK_FRACTION, SchedulerParameters
 from simcore.workload.requests import Requests
 
@@ -45,13 +45,13 @@ class Engine:
             raise ValueError(f"a replica needs at least one KV block, got {block_count}")
         self._requests = requests
         self._block_size = block_size_tokens
-        self._setup = _setup(table, scheduler, block_count, block_size_tokens, replica_count, router)
-        most = min(
-            scheduler.max_num_seqs, block_count, most_of_one_replica(router, len(requests), replica_count)
-        )
-        self._lanes, self._seats, self._room = _lanes(most, block_count, block_size_tokens, replica_count)
-        self._order = np.zeros(replica_count, np.int64)
-        self._phases = np.zeros(replica_count * block_size_tokens, np.int64)
+        self._replica_count = replica_count
+        used, most = share_of_replicas(router, len(requests), replica_count)
+        self._setup = _setup(table, scheduler, block_count, block_size_tokens, used, router)
+        most = min(most, scheduler.max_num_seqs, block_count)
+        self._lanes, self._seats, self._room = _lanes(most, block_count, block_size_tokens, used)
+        self._order = np.zeros(used, np.int64)
+        self._phases = np.zeros(used * block_size_tokens, np.int64)
         self._totals = state.records(state.TOTALS, 1)
         self._arrival = np.array(requests.arrival_s, np.float64)
         self._inputs = np.require(requests.input_tokens, np.int64, ["C", "W"])
@@ -80,7 +80,7 @@ class Engine:
             input_tokens=self._inputs[some],
             output_tokens=self._outputs[some],
         )
-        served_s = len(self._requests) / (capacity * len(self._lanes)) if capacity > 0 else 1.0
+        served_s = len(self._requests) / (capacity * self._replica_count) if capacity > 0 else 1.0
         return max(float(self._arrival.max()), served_s, 1e-6)
 
     def _new_clock(self, horizon_s: float) -> Any:
@@ -152,7 +152,7 @@ class Engine:
         clock = self._clock[0]
         taken = self._samples.view(np.ndarray)[: clock.samples]
         clock.samples = 0
-        blocks = float(self._setup[0].block_count) * len(self._lanes)
+        blocks = float(self._setup[0].block_count) * self._replica_count
         return {
             "time_s": taken["time_s"].copy(),
             "running": taken["running"].astype(np.float64),
@@ -182,9 +182,9 @@ class Engine:
         blocks = float(self._setup[0].block_count)
         begin_s = float(self._arrival[0]) if len(self._arrival) else 0.0
         makespan_s = float(clock.now_s) - begin_s if clock.completed else 0.0
-        lane_s = makespan_s * len(self._lanes)
+        lane_s = makespan_s * self._replica_count
         return Totals(
-            replica_count=len(self._lanes),
+            replica_count=self._replica_count,
             iteration_count=int(sums.iterations),
             decode_iteration_count=int(sums.decode_iterations),
             prefill_iteration_count=int(sums.prefill_iterations),

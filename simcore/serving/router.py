@@ -22,13 +22,13 @@ Router = RoundRobin  # a discriminated union as soon as there is a second policy
 ROUTER_CODES: Final = {"round_robin": 0}
 
 
-def most_of_one_replica(router: Router, request_count: int, replica_count: int) -> int:
-    """How many requests one replica can get at most, at least 1.
+def share_of_replicas(router: Router, request_count: int, replica_count: int) -> tuple[int, int]:
+    """How many replicas get a request at all, and how many requests one of them gets at most; at least 1 each.
 
-    >>> most_of_one_replica(RoundRobin(), 10, 4)
-    3
+    >>> share_of_replicas(RoundRobin(), 10, 4), share_of_replicas(RoundRobin(), 10, 65_536)
+    ((4, 3), (10, 1))
     """
-    return max(1, -(-request_count // replica_count))
+    return max(1, min(replica_count, request_count)), max(1, -(-request_count // replica_count))
 
 
 @compiled_in_place
