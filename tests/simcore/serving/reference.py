@@ -65,6 +65,7 @@ class Reference:
         self.iterations = 0
         self.busy_s = 0.0
         self.turn = 0
+        self.tied = False  # two replicas ended at one instant, up to rounding: their order is then arbitrary
         self.run()
 
     def held(self, tokens: int) -> int:
@@ -76,7 +77,8 @@ class Reference:
     def run(self) -> None:
         count, following = len(self.arrival), 0
         while True:
-            lane = min(self.lanes, key=lambda lane: lane.end_s)
+            lane, *others = sorted(self.lanes, key=lambda lane: lane.end_s)
+            self.tied |= any(other.end_s - lane.end_s < 1e-9 for other in others)
             if following < self.released and self.arrival[following] <= lane.end_s:
                 now = self.arrival[following]
                 while following < self.released and self.arrival[following] == now:
@@ -200,7 +202,9 @@ class Reference:
         tokens = sum(chunk for _, chunk in lane.work)
         sampled = len(decodes) + sum(s.computed + chunk == s.target for s, chunk in prompts)
         last = len(table.linear_s) - 1
-        seconds = float(table.linear_s[min(tokens, last)] + table.comm_s[min(tokens, last)] + table.overhead_s)
+        seconds = float(
+            table.linear_s[min(tokens, last)] + table.comm_s[min(tokens, last)] + table.overhead_s
+        )
         seconds *= max(1.0, tokens / last)
         seconds += float(table.head_s[sampled]) + table.overhead_s_per_sequence * len(lane.work)
         if decodes:
@@ -212,7 +216,9 @@ class Reference:
             middles = [(chunk, s.computed + chunk / 2) for s, chunk in prompts]
             seconds += table.prefill_attention_s
             seconds += table.prefill_attention_s_per_token_context * sum(c * m for c, m in middles)
-            seconds += table.prefill_attention_s_per_window_token * sum(c * min(window, m) for c, m in middles)
+            seconds += table.prefill_attention_s_per_window_token * sum(
+                c * min(window, m) for c, m in middles
+            )
         return seconds
 
     def complete(self, lane: Lane, now: float) -> None:
