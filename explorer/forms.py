@@ -22,6 +22,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from explorer.charts.messages import translated
+from explorer.charts.style import plain_name
 from simcore.catalog import Catalog, Chip, default_catalog, overridable_figures, override_chip
 from simcore.errors import InputError, Message
 from simcore.glossary import entry
@@ -422,7 +423,7 @@ def _field(leaf: _Leaf, view: _View) -> Field:
     dot, source = _dot(leaf, view, typed)
     return Field(
         path=path,
-        label=_(found.label) if found else _plain(name),
+        label=_(found.label) if found else plain_name(name),
         help=_(found.help) if found and found.help else "",
         control="select" if choices else "text",
         value=typed or (_selected(leaf) if choices else ""),
@@ -439,12 +440,6 @@ def _field(leaf: _Leaf, view: _View) -> Field:
         if path.startswith(_OVERRIDES) and name.endswith(("_per_s", "hbm_bytes")) and not typed
         else "",
     )
-
-
-def _plain(name: str) -> str:
-    """A name that the glossary does not have, without its unit: `restart_s` -> "Restart"."""
-    dimension = dimension_of(name)
-    return name.removesuffix(f"_{dimension}").replace("_", " ").capitalize()
 
 
 def _meant(typed: str, default: str, choices: Sequence[tuple[str, str]]) -> str:

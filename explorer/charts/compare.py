@@ -91,8 +91,8 @@ def results(documents: Sequence[Result | None], names: Sequence[str]) -> Chart |
     differing = [name for name in listed if len({_rounded(style.metric(one, name)) for one in documents}) > 1]
     if not listed:
         return None
-    rows = tuple(_result_row(name, documents) for name in differing or listed)
-    pair = len(documents) == 2
+    pair = len(documents) == 2 and comparable(documents)
+    rows = tuple(_result_row(name, documents, pair=pair) for name in differing or listed)
     return Chart(
         slug="results",
         title=_results_title(differing, documents)
@@ -109,9 +109,14 @@ def _rounded(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
-def _result_row(name: str, documents: Sequence[Result | None]) -> tuple[Cell, ...]:
+def comparable(documents: Sequence[Result | None]) -> bool:
+    """Whether all do the same kind of work, so that a change means something."""
+    return len({style.kind_of_work(one) for one in documents}) == 1
+
+
+def _result_row(name: str, documents: Sequence[Result | None], *, pair: bool) -> tuple[Cell, ...]:
     first = style.metric(documents[0], name)
-    pair = len(documents) == 2
+    judged = comparable(documents)
     cells = [Cell(text=style.label(name), muted=True)]
     for index, one in enumerate(documents):
         value = style.metric(one, name)
@@ -119,7 +124,7 @@ def _result_row(name: str, documents: Sequence[Result | None]) -> tuple[Cell, ..
             cells.append(Cell(text="–", muted=True))
             continue
         shown = style.number(value, name)
-        change = None if index == 0 or pair else style.delta(value, first, name)
+        change = None if index == 0 or pair or not judged else style.delta(value, first, name)
         cells.append(Cell(text=shown.text, unit=shown.unit, delta=change, muted=index == 0))
     if pair:
         cells.append(Cell(text="", delta=style.delta(style.metric(documents[1], name), first, name)))

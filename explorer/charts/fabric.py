@@ -92,10 +92,10 @@ def guard(result: Result | None) -> Guard | None:
     )
     islands, size, needed = (int(said[key]) for key in ("island_count", "island_size", "nearest"))
     return Guard(
-        equation="N ≤ K · k",
-        numbers=f"{chips:,} > {domain:,} · {radix:,} = {limit:,}",
+        equation="N ≤ K × k",
+        numbers=f"{chips:,} > {domain:,} × {radix:,} = {limit:,}",
         text=_(
-            "These are %(islands)s islands of %(size)s chips. One tier of k-port switches reaches K · k chips, "
+            "These are %(islands)s islands of %(size)s chips. One tier of k-port switches reaches K × k chips, "
             "K being the scale-up domain."
         )
         % {"islands": f"{islands:,}", "size": f"{size:,}"},
@@ -372,7 +372,7 @@ def _counts_title(result: Result | None, baseline: Result | None) -> str:
 def transceivers(result: Result | None) -> Chart | None:
     """The same fabric counted under the three named conventions."""
     listed = style.rows(result, "transceivers")
-    if not listed:
+    if not any(int(row["count"]) for row in listed):
         return None
     names = {
         "both_ends": _("an optical module at both ends of every link"),

@@ -235,6 +235,8 @@ def _finding(result: Result | None, baseline: Result | None) -> tuple[str, str]:
 
 
 def _comparison_headline(results: Sequence[Result | None]) -> str:
+    if not compare.comparable(results):
+        return _("These do different work: they stand side by side, and no change is counted")
     if len(results) != 2:
         return ""
     told = _told(results[1], results[0])

@@ -226,9 +226,15 @@ def term(english: str) -> str:
 def label(name: str) -> str:
     """A metric's label with its statistic, in the reader's language."""
     found = entry(name)
-    text = term(found.label) if found else name
+    text = term(found.label) if found else plain_name(name)
     mark = statistic(name)
     return f"{text} {_(mark) if mark in ('mean', 'max', 'min') else mark}" if mark else text
+
+
+def plain_name(name: str) -> str:
+    """A name that the glossary does not have, without its unit: `topology.restart_s` -> "Restart"."""
+    last = name.rsplit(".", 1)[-1]
+    return last.removesuffix(f"_{dimension_of(last)}").replace("_", " ").capitalize()
 
 
 def help_text(name: str) -> str:

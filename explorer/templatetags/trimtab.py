@@ -206,8 +206,7 @@ def node_name(node: Mapping[str, Any]) -> str:
     name = str(node.get("name") or "")
     if not name:
         return formula_words(str(node.get("formula") or node.get("text") or ""))
-    words = style.label(name)
-    return formula_words(words) if words == name else words
+    return style.label(name)
 
 
 @register.filter
@@ -348,9 +347,8 @@ def _figure_row(entity: Any, name: str) -> dict[str, Any] | None:
     if value is None or value in ("", 0, False):
         return None
     found = entity.figures.get(name)
-    words = style.label(name)
     return {
-        "label": words.replace("_", " ") if words == name else words,
+        "label": style.label(name),
         "shown": _printed_figure(value, name),
         "source": found.source if found else None,
         "dot": _SOURCE_DOTS.get(found.source.kind, "def") if found else "",

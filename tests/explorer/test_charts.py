@@ -1,0 +1,288 @@
+"""Charts read Result documents and nothing else; tests read their data, never pixels."""
+
+import copy
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import plotly.graph_objects as go
+import pytest
+
+from explorer import charts
+from explorer.charts import fabric, memory, overview, reliability, serving, style
+from explorer.charts.style import Chart, Panel
+from tests.explorer import documents
+
+SERVES, BEFORE = documents.serving(), documents.serving(hbm_s=0.009, tokens=322.0, ttft_p95=2.3)
+CLOS, RAILS = documents.fabric(), documents.fabric(rail_only=True)
+PAIRS = [
+    (SERVES, None),
+    (SERVES, BEFORE),
+    (CLOS, None),
+    (RAILS, CLOS),
+    (documents.fabric(rail_only=True, islands=32), CLOS),
+]
+
+
+def panels() -> Iterator[Panel]:
+    for result, baseline in PAIRS:
+        for tab in charts.TABS:
+            yield charts.panel(tab, result, baseline=baseline)
+    yield charts.comparison_panel(
+        [BEFORE["scenario"], SERVES["scenario"]], [BEFORE, SERVES], ["before", "after"]
+    )
+
+
+def all_charts() -> list[Chart]:
+    return [chart for panel in panels() for chart in panel.charts]
+
+
+def without_variables(value: Any) -> Any:
+    """A figure as the browser resolves it: names of CSS variables become a colour or a font."""
+    if isinstance(value, dict):
+        return {key: without_variables(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_variables(item) for item in value]
+    if isinstance(value, str) and value.startswith("var("):
+        return "Arial" if "sans" in value else "#123456"
+    return value
+
+
+@pytest.mark.parametrize("chart", [c for c in all_charts() if c.draw == "plot"], ids=lambda c: c.slug)
+def test_it_draws_figures_that_plotly_accepts(chart: Chart) -> None:
+    figure = without_variables(chart.body)
+    figure["layout"].pop("meta", None)
+    assert go.Figure(figure).to_plotly_json()["data"]
+
+
+def test_it_names_colours_by_variable_only() -> None:
+    text = repr([chart.body for chart in all_charts()])
+    assert not re.search(r"#[0-9a-fA-F]{6}|rgb\(", text)
+
+
+def test_each_chart_has_a_finding_an_axis_and_a_summary() -> None:
+    for chart in all_charts():
+        assert chart.title, chart.slug
+        assert chart.axis, chart.slug
+        assert chart.summary, chart.slug
+
+
+def test_each_chart_has_its_data_as_a_table_with_full_rows() -> None:
+    for chart in all_charts():
+        if chart.slug.startswith("compare-"):
+            continue
+        assert chart.table is not None, chart.slug
+        assert all(len(row) == len(chart.table.columns) for row in chart.table.rows), chart.slug
+
+
+def test_it_leaves_its_documents_alone() -> None:
+    before = copy.deepcopy(SERVES)
+    for tab in charts.TABS:
+        charts.panel(tab, SERVES, baseline=BEFORE)
+    assert before == SERVES
+
+
+@pytest.mark.parametrize("tab", charts.TABS)
+def test_it_shows_what_a_running_simulation_has_said_so_far(tab: str) -> None:
+    for partial in (
+        {},
+        {"metrics": {}, "tables": {}, "series": {}, "warnings": []},
+        {"metrics": SERVES["metrics"]},
+    ):
+        panel = charts.panel(tab, partial, baseline=None)
+        assert panel.headline
+
+
+def test_it_shows_nothing_yet() -> None:
+    assert charts.strip(None).tiles == ()
+    assert charts.panel("overview", None).headline == "Simulating"
+
+
+# --- where time goes ----------------------------------------------------------------------------------------
+
+
+def test_segments_of_a_bar_meet_and_keep_proportion() -> None:
+    chart = overview.where_time_goes(SERVES, BEFORE)
+    assert chart is not None
+    before, now = chart.body
+    assert [part.resource for part in now.segments] == ["hbm", "scaleup", "compute", "overhead"]
+    for left, right in zip(now.segments, now.segments[1:], strict=False):
+        assert left.left + left.width == pytest.approx(right.left, abs=0.01)
+    assert before.width / now.width == pytest.approx(0.015 / 0.010, rel=1e-3)
+
+
+def test_the_finding_says_from_what_to_what() -> None:
+    chart = overview.where_time_goes(SERVES, BEFORE)
+    assert chart is not None
+    assert chart.title == "An iteration falls from 15 ms to 10.0 ms; 40 % of it is HBM"
+
+
+def test_shares_include_idle_time() -> None:
+    chart = overview.where_time_goes(SERVES)
+    assert chart is not None
+    assert chart.table is not None
+    idle = next(row for row in chart.table.rows if row[0].key == "queue")
+    assert idle[1].text == "10.0 %"
+
+
+def test_doublings_come_largest_first() -> None:
+    chart = overview.doublings(SERVES)
+    assert chart is not None
+    assert [bar.label for bar in chart.body] == ["Compute", "HBM bandwidth"]
+    assert chart.title == "Compute is the best next doubling: +16 %, then HBM bandwidth"
+
+
+# --- serving ------------------------------------------------------------------------------------------------
+
+
+def test_a_distribution_tells_the_share_within_the_objective() -> None:
+    chart = serving.cdf("ttft", SERVES)
+    assert chart is not None
+    assert chart.title == "95.0 % of requests meet the 2 s TTFT objective"
+    assert chart.body["layout"]["shapes"][0]["x0"] == 2.0
+
+
+@pytest.mark.parametrize(("limit", "share"), [(0.05, 0.0), (0.1, 0.0), (0.15, 0.1), (2.0, 0.95), (9.0, 1.0)])
+def test_a_share_is_read_off_the_curve(limit: float, share: float) -> None:
+    assert serving.share_within(SERVES["series"]["ttft_cdf"], "ttft", limit) == pytest.approx(share)
+
+
+def test_the_baseline_is_dashed_and_now_is_solid() -> None:
+    chart = serving.cdf("ttft", SERVES, BEFORE)
+    assert chart is not None
+    before, now = chart.body["data"]
+    assert before["line"]["dash"]
+    assert "dash" not in now["line"]
+    assert now["x"] == SERVES["series"]["ttft_cdf"]["ttft_s"]
+
+
+def test_a_stream_finds_the_columns_of_its_traces() -> None:
+    chart = serving.over_time({})
+    assert [trace["meta"]["column"] for trace in chart.body["data"]] == [
+        "running",
+        "waiting",
+        "kv_usage_fraction",
+    ]
+    assert chart.body["layout"]["meta"] == {"series": "serving"}
+    assert all(trace["x"] == [] for trace in chart.body["data"])
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.010, 0.030), (0.1, 10.0), (1e-6, 1e3), (2.0, 2.0)])
+def test_a_logarithmic_axis_has_few_printed_ticks(low: float, high: float) -> None:
+    axis = style.log_axis([low, high], "x_s")
+    assert 1 <= len(axis["tickvals"]) <= 10
+    assert all(re.fullmatch(r"[\d.,]+ (ns|µs|ms|s|min|h|d)", text) for text in axis["ticktext"])
+
+
+# --- memory, fabric, reliability ----------------------------------------------------------------------------
+
+
+def test_the_waterfall_ends_where_the_cache_begins() -> None:
+    chart = memory.waterfall(SERVES)
+    assert chart is not None
+    falls = {fall.label: fall for fall in chart.body}
+    weights, cache = falls["Weights"], falls["KV cache"]
+    assert cache.left + cache.width == pytest.approx(weights.left, abs=0.01)
+    assert chart.title == "Of 85 GB, 58.9 GB (69 %) hold the KV cache"
+
+
+def test_tiers_stand_from_core_to_chips_with_their_counts() -> None:
+    chart = fabric.topology(CLOS)
+    assert chart is not None
+    counts = [word.text for word in chart.body.words if word.css.startswith("cnt")]
+    assert counts == ["256", "512", "512", "32,768"]
+    assert "Chips, 128 scale-up domains of 256" in [word.text for word in chart.body.words]
+
+
+def test_removed_tiers_are_dashed() -> None:
+    chart = fabric.topology(RAILS, other=CLOS)
+    assert chart is not None
+    assert {box.css for box in chart.body.boxes} == {"swt", "ghost", "gpu"}
+    assert chart.title == "Rail-only: 256 switches join 32,768 chips, and nothing stands above them"
+
+
+def test_the_picture_stays_inside_its_frame() -> None:
+    for result in (CLOS, RAILS):
+        chart = fabric.topology(result)
+        assert chart is not None
+        assert all(box.left >= 0 and box.left + box.width <= 100 for box in chart.body.boxes)
+        assert all(word.y <= chart.body.height for word in chart.body.words)
+
+
+def test_islands_raise_the_guard_rail_with_its_numbers_and_a_way_out() -> None:
+    guard = fabric.guard(documents.fabric(rail_only=True, islands=32))
+    assert guard is not None
+    assert guard.numbers == "32,768 > 8 × 128 = 1,024"
+    assert [edit.path for edit in guard.edits] == [
+        "topology.hb_domain_size",
+        "topology.tiers",
+        "topology.kind",
+    ]
+    assert guard.edits[0].value == "256"
+    assert fabric.guard(RAILS) is None
+
+
+def test_goodput_has_one_line_per_way_of_slicing() -> None:
+    chart = reliability.slice_goodput(CLOS)
+    assert chart is not None
+    assert len(chart.body["data"]) == 4
+    assert chart.body["layout"]["shapes"][0]["x0"] == 1024
+
+
+def test_what_has_no_price_is_said_so() -> None:
+    panel = charts.panel("overview", SERVES)
+    bill = next(chart for chart in panel.charts if chart.slug == "bill")
+    assert bill.title == "The priced part costs 224 k USD; 1 items have no price"
+    assert bill.table is not None
+    assert bill.table.rows[1][2].text == "unpriced"
+    tile = next(tile for tile in charts.strip(SERVES).tiles if "usd" in tile.metric)
+    assert tile.flag == "partial"
+
+
+# --- numbers and directions ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "before", "metric", "text", "quality", "arrow"),
+    [
+        (410.0, 322.0, "serving.output_token_per_s_per_chip", "27 %", "better", "up"),
+        (2.1, 2.3, "serving.ttft_s.p95", "8.7 %", "better", "down"),
+        (0.962, 0.881, "serving.slo_attainment_fraction", "8.1 pt", "better", "up"),
+        (10.0, 5.0, "cost.power_w", "100 %", "worse", "up"),
+        (5.0, 5.0, "cost.power_w", "no change", "same", ""),
+        (32.0, 1.0, "fabric.island_count", "31", "worse", "up"),
+        (5.0, 0.0, "serving.preemption_count", "5", "worse", "up"),
+        (9.0, 8.0, "serving.mean_batch_size", "1", "same", "up"),
+    ],
+)
+def test_a_change_knows_the_direction_of_better(
+    value: float, before: float, metric: str, text: str, quality: str, arrow: str
+) -> None:
+    change = style.delta(value, before, metric)
+    assert change is not None
+    assert (change.text, change.quality, change.arrow) == (text, quality, arrow)
+
+
+def test_the_strip_has_at_most_six_tiles_and_names_the_baseline() -> None:
+    strip = charts.strip(SERVES, BEFORE, baseline_name="before")
+    assert 1 <= len(strip.tiles) <= 6
+    assert strip.baseline_name == "before"
+    assert strip.tiles[1].delta is not None
+    assert [tile.metric for tile in charts.strip(RAILS, CLOS).tiles][:2] == [
+        "fabric.switch_count",
+        "fabric.transceiver_count",
+    ]
+
+
+def test_scenarios_that_do_different_work_are_not_judged() -> None:
+    panel = charts.comparison_panel([SERVES["scenario"], CLOS["scenario"]], [SERVES, CLOS], ["a", "b"])
+    table = next(chart for chart in panel.charts if chart.slug == "results").table
+    assert table is not None
+    assert table.columns == ("Result", "a", "b")
+    assert all(cell.delta is None for row in table.rows for cell in row)
+
+
+def test_a_message_is_filled_after_it_is_translated() -> None:
+    row = {"template": "{count:,} chips", "params": {"count": 4096}, "text": "?"}
+    assert charts.translated(row) == "4,096 chips"
+    assert charts.translated({"template": "{missing}", "params": {}, "message": "as it was"}) == "as it was"
