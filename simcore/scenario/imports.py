@@ -7,7 +7,7 @@ whose value is wrong is an error at that option.
 from __future__ import annotations
 
 import difflib
-import json
+import re
 import shlex
 from typing import Any, Final
 
@@ -40,6 +40,18 @@ _OPTIONS: Final = {
     "--seed": ("run.seed", int),
 }
 _MODEL_OPTIONS: Final = ("--model", "--model-tag")
+# Options that stand alone: what follows one is not its value.
+_FLAGS: Final = re.compile(r"--(enable|disable|no|trust|enforce|async|use|allow|skip|return)-[a-z0-9-]+")
+_NUMBER: Final = re.compile(r"-\d+(\.\d+)?")
+_ENVIRONMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
+_SHELL: Final = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "2>&1", "2>"})
+_YAML_START: Final = re.compile(r"(#.*\n|---.*\n|\s)*[A-Za-z_][\w-]*:(\s|$)")
+_CONFIG_KEYS: Final = frozenset({"architectures", "model_type", "hidden_size", "num_hidden_layers"})
+# Words of a model id that say how its weights are stored.
+_STORED: Final = {
+    "fp8": "fp8", "nvfp4": "nvfp4", "mxfp4": "mxfp4", "fp4": "nvfp4", "awq": "int4", "int4": "int4", "w4a16": "int4",
+    "int8": "int8", "w8a8": "int8", "w8a16": "int8",
+}  # fmt: skip
 _WITHOUT_EFFECT: Final = frozenset(
     {
         "--host", "--port", "--served-model-name", "--trust-remote-code", "--api-key", "--uvicorn-log-level",
@@ -71,13 +83,12 @@ def document_from_text(text: str, catalog: Catalog) -> tuple[dict[str, Any], lis
             "paste.empty",
             "nothing was pasted; paste a model id such as Qwen/Qwen3-32B, a config.json or a vllm serve line",
         )
-    if stripped.startswith("{"):
-        return _from_json(stripped)
-    if "\n" in stripped and ":" in stripped.splitlines()[0] and not stripped.startswith("vllm"):
-        return load_document(stripped, path="text"), []
+    if stripped.startswith("{") or _YAML_START.match(stripped):
+        return _from_document(load_document(stripped, path="text"))
     words = _words(stripped)
-    if words[:2] == ["vllm", "serve"] or any(word.startswith("--") for word in words):
-        return _from_vllm(words, catalog)
+    arguments = _engine_arguments(words)
+    if arguments is not None:
+        return _from_vllm(arguments, catalog)
     if len(words) > 1:
         raise InputError.at(
             "text",
@@ -85,31 +96,41 @@ def document_from_text(text: str, catalog: Catalog) -> tuple[dict[str, Any], lis
             "got {got!r}, which is neither a model id, nor JSON, nor a vllm serve line; paste one of those",
             got=stripped[:60],
         )
-    return _from_model_id(stripped, catalog), []
+    return _from_model_id(words[0] if words else stripped, catalog), []
 
 
 def _words(text: str) -> list[str]:
     try:
-        return shlex.split(text.replace("\\\n", " "))
+        return shlex.split(re.sub(r"\\\s*\n", " ", text).rstrip("\\"))
     except ValueError as error:
         raise InputError.at(
             "text", "paste.quotes", "the line's quotes do not close ({reason}); check them", reason=str(error)
         ) from None
 
 
-def _from_json(text: str) -> tuple[dict[str, Any], list[Message]]:
-    try:
-        config = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        line = getattr(error, "lineno", 0)
-        raise InputError.at(
-            "text", "paste.json", "line {line} is not JSON ({reason}); paste the whole file", line=line,
-            reason=getattr(error, "msg", "nested too deep"),
-        ) from None  # fmt: skip
-    if "name" in config and not {"architectures", "model_type"} & config.keys():
-        return config, []
-    name = str(config.get("_name_or_path") or config.get("model_type") or "config.json")
-    return {"name": name[:200], "model": {"name": name[:200], "config": config}}, []
+def _engine_arguments(words: list[str]) -> list[str] | None:
+    """What follows `vllm serve`, the server module or the vLLM image, up to the next shell word; None: no such line."""
+    start = None
+    for index, word in enumerate(words):
+        serves = word == "serve" and index > 0 and words[index - 1].endswith("vllm")
+        if serves or word.endswith("openai.api_server") or word.startswith("vllm/vllm-openai"):
+            start = index + 1
+            break
+    if start is None:
+        if not any(word.startswith("--") for word in words):
+            return None
+        start = next(index for index, word in enumerate(words) if not _ENVIRONMENT.fullmatch(word))
+    rest = words[start:]
+    end = next((index for index, word in enumerate(rest) if word in _SHELL), len(rest))
+    return rest[:end]
+
+
+def _from_document(document: dict[str, Any]) -> tuple[dict[str, Any], list[Message]]:
+    """A scenario as it is, or the scenario around a model's config.json."""
+    if not _CONFIG_KEYS & document.keys():
+        return document, []
+    name = str(document.get("_name_or_path") or document.get("model_type") or "config.json")[:200]
+    return {"name": name, "model": {"name": name, "config": document}}, []
 
 
 def _from_model_id(model_id: str, catalog: Catalog) -> dict[str, Any]:
@@ -122,7 +143,12 @@ def _from_model_id(model_id: str, catalog: Catalog) -> dict[str, Any]:
             got=model_id[:100],
             closest=", ".join(_closest(model_id, catalog)) or "none",
         )
-    return {"name": model_id, "model": {"name": slug}}
+    document: dict[str, Any] = {"name": model_id[:200], "model": {"name": slug}}
+    words = re.split(r"[-_./]", model_id.lower())
+    stored = next((_STORED[word] for word in words if word in _STORED), None)
+    if stored is not None and slug != model_id.lower():
+        document["serving"] = {"weights_dtype": stored}
+    return document
 
 
 def _closest(model_id: str, catalog: Catalog) -> list[str]:
@@ -130,7 +156,6 @@ def _closest(model_id: str, catalog: Catalog) -> list[str]:
 
 
 def _from_vllm(words: list[str], catalog: Catalog) -> tuple[dict[str, Any], list[Message]]:
-    words = words[2:] if words[:2] == ["vllm", "serve"] else words
     pairs, positional = _options(words)
     model_id = next((pairs.pop(name) for name in _MODEL_OPTIONS if name in pairs), None) or next(
         iter(positional), None
@@ -140,9 +165,12 @@ def _from_vllm(words: list[str], catalog: Catalog) -> tuple[dict[str, Any], list
             "text", "vllm.no_model", "the line names no model; write `vllm serve Qwen/Qwen3-32B …`"
         )
     document = _from_model_id(model_id, catalog)
+    quantised = bool({"--quantization", "-q"} & pairs.keys()) or "serving" in document
     warnings: list[Message] = []
     for option, value in pairs.items():
-        if option in _OPTIONS:
+        if option == "--dtype" and quantised:
+            _read(option, value, "dtype")  # of the activations; the weights have a format of their own
+        elif option in _OPTIONS:
             path, reader = _OPTIONS[option]
             _put(document, path, _read(option, value, reader))
         elif option not in _WITHOUT_EFFECT:
@@ -159,6 +187,7 @@ def _from_vllm(words: list[str], catalog: Catalog) -> tuple[dict[str, Any], list
 
 
 def _options(words: list[str]) -> tuple[dict[str, str], list[str]]:
+    """Options with their values, "" where none follows, and the words that belong to no option."""
     pairs: dict[str, str] = {}
     positional: list[str] = []
     index = 0
@@ -168,11 +197,14 @@ def _options(words: list[str]) -> tuple[dict[str, str], list[str]]:
         if not word.startswith("-"):
             positional.append(word)
             continue
-        option, equals, value = word.partition("=")
-        if not equals and index < len(words) and not words[index].startswith("-"):
-            value = words[index]
+        name, equals, value = word.partition("=")
+        option = name.replace("_", "-")
+        follows = words[index] if index < len(words) else ""
+        takes = not equals and not _FLAGS.fullmatch(option)
+        if takes and follows and (not follows.startswith("-") or _NUMBER.fullmatch(follows)):
+            value = follows
             index += 1
-        pairs[option.replace("_", "-")] = value
+        pairs[option] = value
     return pairs, positional
 
 
@@ -183,7 +215,7 @@ def _read(option: str, value: str, reader: Any) -> Any:
         if reader == "tokens":
             return _human_integer(value)
         return reader(value)
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, OverflowError):
         allowed = ", ".join(sorted(_DTYPES)) if reader == "dtype" else "a number"
         raise InputError.at(
             option, "vllm.value", "got {got!r}; {allowed} is needed", got=value[:40], allowed=allowed

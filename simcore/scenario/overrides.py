@@ -1,8 +1,9 @@
 """Overrides: `path=value` edits on a document, the same everywhere (--set, ?o=, sweeps, the form).
 
-A value is what a person would type: `400 Gb/s`, `8`, `true`, `null`, `[1, 2]`. `x2` multiplies the
-current value of a numeric path; for a chip figure it multiplies the datasheet's. Changing the `kind` of
-a union drops the keys that the new kind does not have, and says so.
+A value is what a person would type: `400 Gb/s`, `8`, `true`, `null`, `[1, 2]`; where the schema wants a text
+it is that text. `x2` multiplies the current value of a numeric path; a chip figure that is not overridden
+yet is multiplied by the plan, from the datasheet's. Changing the `kind` of a union drops the keys that the
+new kind does not have, and says so.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pydantic import BaseModel
 
 from simcore.errors import InputError, Message
 from simcore.scenario.schema import Scenario
+from simcore.units import dimension_of, quantity
 
 _FACTOR: Final = re.compile(r"^[x×](\d+(?:\.\d+)?)$")
 _CHIP_FIGURES: Final = "hardware.chip_overrides."
@@ -36,7 +38,7 @@ def apply_overrides(
     edited = copy.deepcopy(dict(document))
     warnings: list[Message] = []
     for path, value in overrides.items():
-        _set(edited, path, _factor(edited, path, _typed(value)))
+        _set(edited, path, _factor(edited, path, _typed(path, value)))
         if path.endswith(".kind") or path == "kind":
             warnings += _drop_foreign_keys(edited, path)
     return edited, warnings
@@ -55,20 +57,28 @@ def parse_assignment(text: str) -> tuple[str, str]:
     return path.strip(), value.strip()
 
 
-def _typed(value: Any) -> Any:
-    """Text as JSON where it is JSON (numbers, true, null, lists), else as the text it is."""
-    if not isinstance(value, str):
+def _typed(path: str, value: Any) -> Any:
+    """Text as JSON where it is JSON (numbers, true, null, lists), else, or where a text is wanted, as it is."""
+    if not isinstance(value, str) or (_wants_text(path) and value != "null"):
         return value
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value
+
+
+def _wants_text(path: str) -> bool:
+    section, _, key = path.rpartition(".")
+    fields = [model.model_fields[key] for model in union_members(section) if key in model.model_fields]
+    return bool(fields) and all(field.annotation in (str, str | None) for field in fields)
 
 
 def _factor(document: dict[str, Any], path: str, value: Any) -> Any:
     match = _FACTOR.match(value) if isinstance(value, str) else None
-    if match is None or path.startswith(_CHIP_FIGURES):
+    if match is None:
         return value
+    if path.startswith(_CHIP_FIGURES):
+        return _factor_of_figure(document, path, value, float(match[1]))
     current: Any = Scenario.parse(document)
     for key in path.split("."):
         current = current.get(key) if isinstance(current, Mapping) else getattr(current, key, None)
@@ -79,6 +89,18 @@ def _factor(document: dict[str, Any], path: str, value: Any) -> Any:
         )  # fmt: skip
     product = current * float(match[1])
     return int(product) if isinstance(current, int) and product.is_integer() else product
+
+
+def _factor_of_figure(document: dict[str, Any], path: str, value: str, factor: float) -> float | str:
+    """A factor on an overridden figure multiplies the override; on the datasheet's it is kept for the plan."""
+    figure = path.removeprefix(_CHIP_FIGURES)
+    now = Scenario.parse(document).hardware.chip_overrides.get(figure)
+    if now is None:
+        return value
+    before = _FACTOR.match(now) if isinstance(now, str) else None
+    if before is not None:
+        return f"x{float(before[1]) * factor:g}"
+    return quantity(now, dimension_of(figure), path=path) * factor
 
 
 def _set(document: dict[str, Any], path: str, value: Any) -> None:
