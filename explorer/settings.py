@@ -123,7 +123,7 @@ MAX_ACTIVE_RUNS_PER_OWNER = env_int("MAX_ACTIVE_RUNS_PER_OWNER", 8)
 MAX_SCENARIOS_PER_OWNER = env_int("MAX_SCENARIOS_PER_OWNER", 1_000)
 RATE_LIMIT_PERCENT = env_int("RATE_LIMIT_PERCENT", 100)  # of the usual POSTs per minute and address
 RUN_TIME_LIMIT_S = env_int("RUN_TIME_LIMIT_S", 600)
-RUN_STALE_AFTER_S = env_int("RUN_STALE_AFTER_S", 15)  # a running run that shows no life is lost
+RUN_STALE_AFTER_S = env_int("RUN_STALE_AFTER_S", 8)  # a running run that shows no life is lost
 RUN_UNCLAIMED_AFTER_S = env_int("RUN_UNCLAIMED_AFTER_S", 60)  # a queued run that nobody took is queued anew
 REAP_EVERY_S = env_int("REAP_EVERY_S", 3)
 WORKER_PROCESSES = env_int("WORKER_PROCESSES", 2, maximum=256)

@@ -15,6 +15,7 @@ from typing import Any
 
 from celery import shared_task
 from celery.exceptions import SoftTimeLimitExceeded
+from celery.signals import worker_init
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
@@ -29,6 +30,7 @@ from simcore.catalog import default_catalog
 from simcore.errors import InputError, Message, TrimtabError
 from simcore.plan import Plan, plan
 from simcore.scenario import Scenario
+from simcore.serving.warm import warm
 from simcore.simulate import simulate
 from simcore.why import as_dict
 from simcore.workload.arrivals import Trace
@@ -40,6 +42,13 @@ TOO_LONG = "the simulation took longer than {allowed} s; ask for fewer requests 
 BROKEN = "the simulation stopped on a fault of ours, which has been logged; change an input, or report it"
 LOST_TWICE = "two workers stopped while they simulated this; it may need more memory than they have"
 NOBODY = "no worker has taken this run; start one, then run it again"
+
+
+@worker_init.connect
+def get_ready(**kwargs: Any) -> None:
+    """Load catalog and machine code before the pool forks: its processes share them, and the first run is quick."""
+    default_catalog()
+    warm()
 
 
 @shared_task(name="explorer.run_simulation")
