@@ -1,6 +1,6 @@
 """A run's results: a tab of the workbench, why a number is what it is, and the Result document.
 
-`explorer/_panel.html`: `run`, `result`, `baseline_result`, `strip`, `panel`, `tab`, `tabs`: the part of the workbench
+`explorer/_panel.html`: `run`, `can_change`, `is_baseline`, `result`, `baseline_result`, `strip`, `panel`, `tab`, `tabs`: the part of the workbench
 that changes while a run streams. `explorer/why.html`, for htmx `explorer/_why.html`: `run`, `metric` (id), `value`,
 `tree` (`simcore.why.as_dict`, or None where no formula was kept), `band` (or None), `lines` (the tree flattened:
 list of {depth, node}). A number with a calibrated, assumed or catalog leaf says so at that leaf.
@@ -26,8 +26,10 @@ def run_panel(request: HttpRequest, pk: UUID, tab: str) -> HttpResponse:
     """One tab of a run, finished or under way."""
     if tab not in TABS:
         raise Http404
-    run = run_for(viewer_of(request), pk)
-    return render(request, "explorer/_panel.html", panel_context(run, tab))
+    viewer = viewer_of(request)
+    run = run_for(viewer, pk)
+    can_change = viewer.owns(run.revision.scenario)
+    return render(request, "explorer/_panel.html", {**panel_context(run, tab), "can_change": can_change})
 
 
 def panel_context(run: Run, tab: str) -> dict[str, Any]:
@@ -38,6 +40,7 @@ def panel_context(run: Run, tab: str) -> dict[str, Any]:
     return {
         "run": run,
         "scenario": run.revision.scenario,
+        "is_baseline": baseline is not None and baseline.pk == run.revision_id,
         "result": result,
         "baseline_result": baseline_result,
         "strip": strip(result, baseline_result, baseline_name=name),
