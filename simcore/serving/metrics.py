@@ -204,7 +204,7 @@ def regime_of(load_ratio: float) -> Regime:
     >>> regime_of(0.7), regime_of(0.95), regime_of(1.2)
     ('stable', 'near_saturation', 'overloaded')
     """
-    if load_ratio <= 1 - NEAR_FRACTION:
+    if load_ratio < 1 - NEAR_FRACTION:
         return "stable"
     return "near_saturation" if load_ratio < 1 + NEAR_FRACTION else "overloaded"
 
@@ -219,7 +219,7 @@ def _load(
     found: dict[str, float | str] = {"serving.capacity_request_per_s": capacity_request_per_s}
     if closed_loop:
         share = float(metrics.get("serving.request_per_s", 0.0)) / capacity_request_per_s
-        found["serving.regime"] = "stable" if share <= 1 - NEAR_FRACTION else "near_saturation"
+        found["serving.regime"] = "stable" if share < 1 - NEAR_FRACTION else "near_saturation"
         return found, ()
     accepted = records.arrival_s[records.status != REJECTED]
     span_s = float(accepted[-1] - accepted[0]) if len(accepted) else 0.0
