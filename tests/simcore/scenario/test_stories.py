@@ -1,0 +1,179 @@
+"""The stories: each is a baseline, one change and sources, and comes out as experience.md promises."""
+
+import pytest
+
+from simcore.compute.steps import decode_shares
+from simcore.errors import InputError
+from simcore.scenario import Scenario
+from simcore.scenario.stories import stories, story
+
+TABS = {"overview", "fabric", "memory", "serving", "reliability"}
+SLUGS = list(stories())
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_a_story_has_two_scenarios_that_plan_and_run(planner, slug):
+    told = story(slug)
+    small = {} if told.baseline["workload"].get("kind") == "none" else {"workload.request_count": 50}
+    before, after = (planner.result(small, dict(document)) for document in (told.baseline, told.variant))
+    assert before.digest != after.digest
+    assert before.metrics != after.metrics
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_a_story_says_what_to_look_at_and_where_it_comes_from(slug):
+    told = story(slug)
+    assert told.slug.startswith(told.number.lower() + "-")
+    assert told.tab in TABS
+    assert all((told.title, told.finding, told.look_at, told.sources))
+    assert all(source["title"] and source["kind"] for source in told.sources)
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_the_variant_of_a_story_is_its_baseline_with_the_overrides(slug):
+    told = story(slug)
+    before, after = Scenario.parse(told.baseline), Scenario.parse(told.variant)
+    assert before.name != after.name
+    assert after.model_copy(update={"name": before.name}) != before
+
+
+def test_stories_come_in_the_order_of_their_numbers():
+    numbers = [int(told.number[1:]) for told in stories().values()]
+    assert numbers == sorted(numbers)
+    assert {1, 2, 3} <= set(numbers)
+
+
+def test_an_unknown_story_names_the_known_ones():
+    with pytest.raises(InputError, match="s1-rail-only"):
+        story("s99")
+
+
+# ---- S1: 3-tier Clos against rail-only, 32,768 GPUs, 128 ports
+
+
+def counts(planner, told, **overrides):
+    return planner.plan(
+        {path.replace("__", "."): value for path, value in overrides.items()}, dict(told)
+    ).metrics
+
+
+def test_s1_removes_the_spine(planner):
+    told = story("s1-rail-only")
+    before, after = counts(planner, told.baseline), counts(planner, told.variant)
+    assert (before["fabric.switch_count"], before["fabric.transceiver_count"]) == (1_280, 196_608)
+    assert (after["fabric.switch_count"], after["fabric.transceiver_count"]) == (256, 65_536)
+    assert after["fabric.island_count"] == 1
+    saving = 1 - after["fabric.fabric_capex_usd"] / before["fabric.fabric_capex_usd"]
+    assert 0.667 - 1e-3 <= saving <= 0.80 + 1e-3
+
+
+def test_s1_breaks_into_islands_with_servers_of_eight(planner):
+    planned = planner.plan({"topology.hb_domain_size": 8}, dict(story("s1-rail-only").variant))
+    assert planned.metrics["fabric.island_count"] == 32
+    (warning,) = [one for one in planned.warnings if one.code == "fabric.islands"]
+    assert warning.text.startswith("32 islands of 1,024 chips")
+    assert "N ≤ hb_domain_size × radix fails, 32,768 > 8 × 128 = 1,024" in warning.text
+
+
+def test_s1_with_a_clos_on_each_rail_joins_them_again(planner):
+    found = counts(planner, story("s1-rail-only").variant, topology__hb_domain_size=8, topology__tiers=2)
+    assert (found["fabric.switch_count"], found["fabric.transceiver_count"]) == (768, 131_072)
+    assert found["fabric.island_count"] == 1
+
+
+def test_s1_shows_the_guard_rail_beside_the_saving(planner):
+    warnings = planner.plan(base=dict(story("s1-rail-only").variant)).warnings
+    assert any("N ≤ hb_domain_size × radix" in warning.text for warning in warnings)
+
+
+# ---- S2: double HBM bandwidth
+
+
+def decode_step(planner, *, batch, context, factor):
+    """Seconds and scale-up share of a decode step of Llama-3.1-70B on 8 H100."""
+    overrides = {
+        "hardware.chip_overrides.hbm_bytes_per_s": f"x{factor}",
+        "serving.scheduler.max_num_seqs": 512,
+    }
+    table = planner.plan(overrides, dict(story("s2-double-hbm").baseline)).serving.pool.step_table
+    shares = decode_shares(table, batch=batch, context_tokens=context)
+    whole = shares.compute_s + shares.hbm_s + shares.scaleup_s + shares.host_s
+    return whole, shares.scaleup_s / whole
+
+
+def test_s2_speeds_decoding_up_by_half_at_batch_64_and_scale_up_takes_a_larger_share(planner):
+    before, share_before = decode_step(planner, batch=64, context=4096, factor=1)
+    after, share_after = decode_step(planner, batch=64, context=4096, factor=2)
+    assert before / after == pytest.approx(1.5, abs=0.1)
+    assert share_after > share_before * 1.3
+
+
+def test_s2_brings_a_tenth_at_batch_512_where_compute_binds(planner):
+    before, _ = decode_step(planner, batch=512, context=1024, factor=1)
+    after, _ = decode_step(planner, batch=512, context=1024, factor=2)
+    assert before / after == pytest.approx(1.1, abs=0.08)
+
+
+def test_s2_moves_the_measured_token_time_as_it_moves_the_step(planner):
+    told = story("s2-double-hbm")
+    before, after = (planner.result({}, dict(document)).metrics for document in (told.baseline, told.variant))
+    gain = before["compute.decode_step_s"] / after["compute.decode_step_s"]
+    assert gain == pytest.approx(1.5, abs=0.1)
+    assert 1.1 < before["serving.tpot_s.mean"] / after["serving.tpot_s.mean"] < gain
+
+
+# ---- S3: static against OCS slices of a TPU v4 pod
+
+
+@pytest.mark.parametrize(
+    ("availability", "ocs", "static"), [(0.99, 0.747, 0.076), (0.995, 0.751, 0.277), (0.999, 0.840, 0.774)]
+)
+def test_s3_slices_of_1024_chips(planner, availability, ocs, static):
+    found = counts(
+        planner, story("s3-ocs-slices").baseline, reliability__host_availability_fraction=availability
+    )
+    assert found["reliability.slice_goodput_fraction.mean"] == pytest.approx(ocs, abs=6e-4)
+    assert found["reliability.static_goodput_fraction.mean"] == pytest.approx(static, abs=6e-4)
+
+
+@pytest.mark.parametrize(
+    ("chips", "availability", "ocs"),
+    [
+        (2048, 0.99, 0.500), (2048, 0.995, 0.503), (2048, 0.999, 0.679),
+        (3072, 0.99, 0.742), (3072, 0.995, 0.750), (3072, 0.999, 0.750),
+    ],
+)  # fmt: skip
+def test_s3_larger_slices_are_quantised(planner, chips, availability, ocs):
+    found = counts(
+        planner,
+        story("s3-ocs-slices").baseline,
+        reliability__slice_chips=chips,
+        reliability__host_availability_fraction=availability,
+    )
+    assert found["reliability.slice_goodput_fraction.mean"] == pytest.approx(ocs, abs=6e-4)
+
+
+def test_s6_over_pcie_the_prefill_waits_for_scale_up(planner):
+    told = story("s6-nvlink-pcie")
+    shares = []
+    for document in (told.baseline, told.variant):
+        rows = planner.result({"workload.request_count": 200}, dict(document)).tables["where_time_goes"]
+        inside = {
+            row["resource"]: row["fraction"] for row in rows if row["resource"] not in ("queue", "failure")
+        }
+        shares.append(inside["scaleup"] / sum(inside.values()))
+    nvlink, pcie = shares
+    assert pcie > 2 * nvlink
+
+
+def test_s7_flash_attention_leaves_the_decode_step_and_shortens_long_prefill(planner):
+    told = story("s7-flash-attention")
+    naive, flash = (planner.plan(base=dict(document)).metrics for document in (told.baseline, told.variant))
+    assert flash["compute.prefill_step_s"] < 0.8 * naive["compute.prefill_step_s"]
+
+
+def test_s8_a_larger_budget_trades_gaps_for_first_tokens(planner):
+    told = story("s8-token-budget")
+    small, large = (planner.result({}, dict(document)).metrics for document in (told.baseline, told.variant))
+    assert large["serving.ttft_s.p95"] < small["serving.ttft_s.p95"]
+    assert large["serving.itl_s.p99"] > small["serving.itl_s.p99"]
