@@ -21,6 +21,7 @@ from simcore.plan.resolve import Hardware, resolve_hardware, resolve_model
 from simcore.plan.serving import build_pool, resolve_parallelism
 from simcore.plan.slices import plan_slices
 from simcore.plan.types import OperatingPoint, Plan, PoolInputs, PoolPlan, ServingPlan
+from simcore.plan.unused import unused_inputs
 from simcore.scenario import Scenario
 from simcore.workload.arrivals import Trace
 from simcore.workload.requests import Requests, draw_requests
@@ -66,6 +67,7 @@ def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | No
             *fabric.notes,
             *warnings,
             *slices.warnings,
+            *unused_inputs(scenario, fabric),
             *cost.warnings,
         ),
     )

@@ -1,0 +1,102 @@
+"""Inputs that change nothing here, said aloud: an edit without an effect must not look like a finding.
+
+An input is named when it differs from its default and nothing reads it: either no engine models it, or the
+scenario has no place for it (oversubscription of a single tier). Limits: a figure that is read but does not
+bind, such as the fp8 peak of a bf16 model, is left to the comparison of results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Final
+
+from simcore.errors import Message
+from simcore.fabric import Fabric
+from simcore.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """A path that no engine reads, and what is therefore not computed."""
+
+    path: str
+    template: str
+
+
+_ALWAYS: Final = (
+    Unread(path="reliability.spares", template="has no effect: no spares are simulated"),
+    Unread(
+        path="workload.slo.attainment_fraction",
+        template="has no effect: no goal is sought, attainment is reported as it comes out",
+    ),
+    Unread(
+        path="economics.labour_usd_per_hour",
+        template="has no effect: the cost of finding a fault is not computed",
+    ),
+    Unread(
+        path="economics.minutes_per_suspect",
+        template="has no effect: the cost of finding a fault is not computed",
+    ),
+    Unread(
+        path="economics.connection_load_threshold_fraction",
+        template="has no effect: the cost of links that carry little is not computed",
+    ),
+    Unread(
+        path="economics.alternatives",
+        template="has no effect: the cost of moving to another system is not computed",
+    ),
+    Unread(
+        path="serving.parallelism.ep",
+        template="has no effect: experts, whole or sliced, are spread over all ranks of a replica with the same "
+        "memory and traffic",
+    ),
+)
+_OF_A_SLICE: Final = tuple(
+    f"reliability.{key}" for key in ("failures", "checkpoint_interval_s", "checkpoint_write_s", "restart_s")
+)
+_DEFAULTS: Final = Scenario(name="defaults")
+
+
+def unused_inputs(scenario: Scenario, fabric: Fabric) -> list[Message]:
+    """One message per input that was set and is not read."""
+    always = [
+        Message(code="input.no_effect", template=unread.template, path=unread.path)
+        for unread in _ALWAYS
+        if _was_set(scenario, unread.path)
+    ]
+    return [*always, *_slice_inputs(scenario), *_single_tier(scenario, fabric)]
+
+
+def _was_set(scenario: Scenario, path: str) -> bool:
+    return bool(_value(scenario, path) != _value(_DEFAULTS, path))
+
+
+def _value(scenario: Scenario, path: str) -> Any:
+    return reduce(getattr, path.split("."), scenario)
+
+
+def _slice_inputs(scenario: Scenario) -> Iterator[Message]:
+    """What describes a slice that the fleet cannot hold; a slice that was asked for is warned of elsewhere."""
+    spec, chips = scenario.reliability, scenario.hardware.chip_count
+    if spec.slice_chips <= chips or "slice_chips" in spec.model_fields_set:
+        return
+    for path in _OF_A_SLICE:
+        if _was_set(scenario, path):
+            yield Message(
+                code="input.no_effect",
+                template="has no effect: the slice of {slice_chips:,} chips is larger than the {chips:,} owned; set "
+                "reliability.slice_chips",
+                params={"slice_chips": spec.slice_chips, "chips": chips},
+                path=path,
+            )
+
+
+def _single_tier(scenario: Scenario, fabric: Fabric) -> Iterator[Message]:
+    if len(fabric.tiers) == 1 and getattr(scenario.topology, "oversubscription_ratio", 1.0) != 1.0:
+        yield Message(
+            code="input.no_effect",
+            template="has no effect: a single tier of switches has no uplinks",
+            path="topology.oversubscription_ratio",
+        )
