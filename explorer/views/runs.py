@@ -1,7 +1,7 @@
 """A run's results: a tab of the workbench, why a number is what it is, and the Result document.
 
-`explorer/_panel.html`: `run`, `can_change`, `is_baseline`, `result`, `baseline_result`, `strip`, `panel`, `tab`, `tabs`: the part of the workbench
-that changes while a run streams. `explorer/why.html`, for htmx `explorer/_why.html`: `run`, `metric` (id), `value`,
+`explorer/_panel.html`: `run`, `can_change`, `is_baseline`, `result`, `baseline_result`, `strip`, `panel`, `tab`,
+`tabs`: the part of the workbench that changes while a run streams. `explorer/why.html`, for htmx `explorer/_why.html`: `run`, `metric` (id), `value`,
 `tree` (`simcore.why.as_dict`, or None where no formula was kept), `band` (or None), `lines` (the tree flattened:
 list of {depth, node}). A number with a calibrated, assumed or catalog leaf says so at that leaf.
 """
@@ -12,7 +12,7 @@ from uuid import UUID
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.text import slugify
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from explorer.access import run_for, viewer_of
 from explorer.actions import latest_run
@@ -21,7 +21,7 @@ from explorer.models import Run
 from explorer.views.common import is_htmx
 
 
-@require_GET
+@require_safe
 def run_panel(request: HttpRequest, pk: UUID, tab: str) -> HttpResponse:
     """One tab of a run, finished or under way."""
     if tab not in TABS:
@@ -50,7 +50,7 @@ def panel_context(run: Run, tab: str) -> dict[str, Any]:
     }
 
 
-@require_GET
+@require_safe
 def why(request: HttpRequest, pk: UUID, metric: str) -> HttpResponse:
     """The expression that made a number, with values, units and sources."""
     run = run_for(viewer_of(request), pk)
@@ -74,7 +74,7 @@ def _lines(node: dict[str, Any], depth: int = 0) -> list[dict[str, Any]]:
     return [{"depth": depth, "node": node}, *below]
 
 
-@require_GET
+@require_safe
 def result_json(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The whole Result document, as a file."""
     run = run_for(viewer_of(request), pk)
