@@ -42,7 +42,7 @@ def resolve_hardware(scenario: Scenario, catalog: Catalog) -> Hardware:
     return Hardware(
         chip=chip,
         calibration=calibration,
-        reference_scaleup_bytes_per_s=base.scaleup_bytes_per_s,
+        reference_scaleup_bytes_per_s=base.scaleup_bytes_per_s or base.pcie_bytes_per_s,
         server=server,
         topology=scenario.topology or _default_topology(chip, server),
         warnings=tuple(_warnings(chip, calibration)),
