@@ -35,7 +35,7 @@ class Outcome:
     metrics: ServingMetrics
 
 
-def scenario(request_count: int = REQUESTS) -> Scenario:
+def scenario(request_count: int) -> Scenario:
     """The benchmark's work as a scenario document."""
     return Scenario.parse(
         {
@@ -59,7 +59,7 @@ def scenario(request_count: int = REQUESTS) -> Scenario:
 def run_serving() -> dict[str, float]:
     """Rates, seconds, memory and the ratio to the bare loop."""
     _engine_run(plan(scenario(_WARM_REQUESTS)))
-    planned = plan(scenario())
+    planned = plan(scenario(REQUESTS))
     _bare_run(planned)
     engine_s: list[float] = []
     bare_s: list[float] = []

@@ -267,7 +267,7 @@ def _lanes(
     seats = state.records(state.SEAT, replica_count * stride)
     room = state.records(state.ROOM, replica_count * stride)
     lanes["ring_size"] = seat_count
-    lanes["base"] = np.arange(replica_count) * stride
+    lanes["seat_base"] = np.arange(replica_count) * stride
     lanes["phase_base"] = np.arange(replica_count) * block_size_tokens
     lanes["free_blocks"] = block_count
     lanes["spare_count"] = seat_count

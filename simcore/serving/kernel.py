@@ -151,7 +151,7 @@ def start(
         rate += setup.prefill_s + setup.prefill_s_per_work * lane.prefill_work
         rate += setup.prefill_s_per_window_work * lane.prefill_window_work
     elif lane.may_run == 1:
-        steps = room[lane.base].key - lane.step
+        steps = room[lane.seat_base].key - lane.step
         if steps > 1:  # the first step has its blocks already
             steps = 1 + steps_within(
                 phases,
@@ -205,7 +205,7 @@ def end_decodes(
     grown = decodes * steps
     first = 1
     if lane.group_count > 0:  # these waited while prompts ran
-        for place in range(lane.base, lane.base + lane.group_count):
+        for place in range(lane.seat_base, lane.seat_base + lane.group_count):
             gap_s = lane.start_s + (lane.rate_s + lane.slope_s) - room[place].group_s
             add_gap(gaps, totals, gap_s, room[place].group_size)
         lane.group_count = 0
@@ -223,18 +223,18 @@ def end_decodes(
         lane.held_in_window += lane.below_window * steps
     lane.step += steps
     lane.barren = 0
-    while lane.heap_count > 0 and room[lane.base].key <= lane.step:
-        seat_id = room[lane.base].seat
+    while lane.heap_count > 0 and room[lane.seat_base].key <= lane.step:
+        seat_id = room[lane.seat_base].seat
         seat = seats[seat_id]
         if seat.finish > lane.step:  # its context has reached the window
             seat.below_window = 0
             lane.below_window -= 1
-            heap_down(lane.base, lane.heap_count, seats, room, 0, seat_id, seat.finish)
+            heap_down(lane.seat_base, lane.heap_count, seats, room, 0, seat_id, seat.finish)
             continue
         lane.heap_count -= 1
         if lane.heap_count > 0:
-            moved = room[lane.base + lane.heap_count]
-            heap_down(lane.base, lane.heap_count, seats, room, 0, moved.seat, moved.key)
+            moved = room[lane.seat_base + lane.heap_count]
+            heap_down(lane.seat_base, lane.heap_count, seats, room, 0, moved.seat, moved.key)
         held = leave_decode(lane, seat, phases, setup)
         vacate(lane, seats, room, setup, seat_id, held)
         finish(clock, rows, arrival, seat.request, now)
@@ -263,12 +263,12 @@ def end_prefills(
     if lane.finishing == 0:
         return
     if lane.decodes == 0 and lane.decoding > 0 and lane.group_count == 0:  # decodes stalled from here on
-        room[lane.base].group_s = lane.start_s
-        room[lane.base].group_size = lane.decoding
+        room[lane.seat_base].group_s = lane.start_s
+        room[lane.seat_base].group_size = lane.decoding
         lane.group_count = 1
     joined = lane.decoding
     for _ in range(lane.finishing):
-        seat_id = room[lane.base + lane.ring_first].ring
+        seat_id = room[lane.seat_base + lane.ring_first].ring
         lane.ring_first = lane.ring_first + 1 if lane.ring_first + 1 < lane.ring_size else 0
         lane.ring_count -= 1
         seat = seats[seat_id]
@@ -287,8 +287,8 @@ def end_prefills(
             finish(clock, rows, arrival, request, now)
     joined = lane.decoding - joined
     if lane.group_count > 0 and joined > 0:
-        room[lane.base + lane.group_count].group_s = now
-        room[lane.base + lane.group_count].group_size = joined
+        room[lane.seat_base + lane.group_count].group_s = now
+        room[lane.seat_base + lane.group_count].group_size = joined
         lane.group_count += 1
     lane.barren = 0
 

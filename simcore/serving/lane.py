@@ -16,7 +16,7 @@ from simcore.memory.kv_pool import blocks_for, phase_after
 @compiled_in_place
 def heap_push(lane: Any, seats: Any, room: Any, seat: int, key: int) -> None:
     """Enter a seat's next event."""
-    base = lane.base
+    base = lane.seat_base
     place = lane.heap_count
     lane.heap_count += 1
     heap_up(base, seats, room, place, seat, key)
@@ -61,7 +61,7 @@ def heap_down(base: int, count: int, seats: Any, room: Any, place: int, seat: in
 @compiled_in_place
 def heap_remove(lane: Any, seats: Any, room: Any, place: int) -> None:
     """Take out whatever stands at `place`."""
-    base = lane.base
+    base = lane.seat_base
     lane.heap_count -= 1
     count = lane.heap_count
     if place == count:
@@ -77,7 +77,7 @@ def heap_remove(lane: Any, seats: Any, room: Any, place: int) -> None:
 def first_waiting_tokens(lane: Any, room: Any, inputs: Any) -> int:
     """Tokens that the first in line must prefill: its prompt and, after a preemption, what it had generated."""
     if lane.stack_count > 0:
-        top = room[lane.base + lane.stack_count - 1]
+        top = room[lane.seat_base + lane.stack_count - 1]
         tokens: int = inputs[top.stack_request] + top.stack_generated
     else:
         tokens = inputs[lane.queue_first]
@@ -87,7 +87,7 @@ def first_waiting_tokens(lane: Any, room: Any, inputs: Any) -> int:
 @inlined
 def admit(lane: Any, seats: Any, room: Any, rows: Any, inputs: Any, now: float) -> int:
     """Seat the first in line, in prefill, holding nothing yet."""
-    base = lane.base
+    base = lane.seat_base
     lane.spare_count -= 1
     seat_id: int = room[base + lane.spare_count].spare
     seat = seats[seat_id]
@@ -183,7 +183,7 @@ def vacate(lane: Any, seats: Any, room: Any, setup: Any, seat_id: int, held: int
         seats[seat.after].before = seat.before
     else:
         lane.last_seat = seat.before
-    room[lane.base + lane.spare_count].spare = seat_id
+    room[lane.seat_base + lane.spare_count].spare = seat_id
     lane.spare_count += 1
     lane.running -= 1
 
@@ -197,7 +197,7 @@ def preempt_last(
     Whatever runs was admitted before whatever waits, so the last admitted is the last arrived, and a
     sequence still in prefill stands at the end of the ring.
     """
-    base = lane.base
+    base = lane.seat_base
     seat_id = lane.last_seat
     seat = seats[seat_id]
     top = room[base + lane.stack_count]

@@ -45,7 +45,7 @@ LANE: Final = np.dtype(
         ("prefill_tokens", "i8"),
         ("finishing", "i8"),  # prompts that end in it
         ("may_run", "i8"),  # nothing but an arrival can change the batch before the next heap event
-        ("base", "i8"),  # first seat, first row of room
+        ("seat_base", "i8"),  # first seat, first row of room
         ("ring_size", "i8"),  # seats of the lane
         ("phase_base", "i8"),
         ("step", "i8"),  # decode steps done so far

@@ -41,7 +41,7 @@ def schedule(
     budget = setup.max_num_batched_tokens - lane.decoding
     place = lane.ring_first
     while lane.chunks < lane.ring_count and budget > 0:
-        seat_id = room[lane.base + place].ring
+        seat_id = room[lane.seat_base + place].ring
         seat = seats[seat_id]
         chunk = min(seat.target - seat.done, budget)
         blocks = blocks_for(seat.done + chunk, size, shift) - blocks_for(seat.done, size, shift)
