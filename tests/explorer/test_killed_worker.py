@@ -19,6 +19,8 @@ from websockets.sync.client import ClientConnection, connect
 from tests.conftest import Site, running_site
 from tests.explorer.test_up import pool_of, processes_of, wait_for
 
+# One after another: on PostgreSQL and Redis these sites share a database and a queue.
+pytestmark = pytest.mark.xdist_group("site")
 LONG = """
 name: long enough to be interrupted
 hardware: {chip: nvidia-h100-sxm, chip_count: 8}

@@ -13,6 +13,8 @@ import pytest
 
 from tests.conftest import ROOT, Site, running_site
 
+# One after another: on PostgreSQL and Redis these sites share a database and a queue.
+pytestmark = pytest.mark.xdist_group("site")
 MEND_S = 60.0  # a worker that finds a new version of the engine compiles it first
 
 
