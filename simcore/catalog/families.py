@@ -1,285 +1,302 @@
-"""Model families whose layers are all attention: one function each, from a config's keys to a shape.
+"""The table of decoder families: what their config files leave unsaid, or say differently.
 
-A function asks its `Reader` for the keys that its family prints and returns the fields of `LlmArchitecture`
-that they set. A new family is one function and one line of `FAMILIES`.
+Everything a config prints is read by the shared parts (`config_layers.py`, `config_experts.py`,
+`config_mixers.py`, `config_sparse.py`), whatever the family. A row here adds the rest: biases and norms
+that its code has, defaults of its config class, other names of keys, a rule for its window layers, and at
+most one function where the family is truly different. A new family is one row; one that only prints what
+it has needs none, and is read by its fields with a warning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from simcore.catalog.config_reader import Reader
-from simcore.errors import InputError
-
-Shape = dict[str, Any]
-_ATTENTION_TYPES: Final = {"full_attention", "sliding_attention", "chunked_attention"}
+from simcore.catalog import config_experts, config_layers, config_mixers, config_sparse, family_rules
+from simcore.catalog.config_layers import window_but_every, window_everywhere, window_if_used
+from simcore.catalog.config_reader import Part, Reader, Shape
 
 
-def _common(r: Reader) -> Shape:
-    hidden = r.number("hidden_size", "n_embd", "d_model")
-    heads = r.number("num_attention_heads", "n_head")
-    kv_heads = r.number("num_key_value_heads", default=heads)
-    if heads % kv_heads:
-        raise InputError.at(
-            f"{r.path}.num_key_value_heads",
-            "config.wrong",
-            "{kv_heads} KV heads do not divide {heads} attention heads",
-            kv_heads=kv_heads,
-            heads=heads,
-        )
-    return {
-        "layers": r.number("num_hidden_layers", "n_layer"),
-        "hidden": hidden,
-        "heads": heads,
-        "kv_heads": kv_heads,
-        "head_dim": r.number("head_dim", default=hidden // heads),
-        "intermediate": r.number("intermediate_size", "ffn_dim", "n_inner"),
-        "vocab": r.number("vocab_size"),
-        "tied_embeddings": r.flag("tie_word_embeddings"),
-        "max_position": r.number("max_position_embeddings", "n_positions", default=4096),
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """One row: see the fields' comments."""
+
+    fixed: Mapping[str, Any] = field(default_factory=dict)  # shape fields that every model of it has
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # config class values that files leave out
+    names: Mapping[str, str] = field(default_factory=dict)  # its keys → the usual ones
+    tied: bool = False  # tie_word_embeddings where a file does not say
+    windows: Part | None = None  # which layers are windows where the file lists none
+    attention: Part | None = None  # replaces latent and indexed attention
+    adjust: Part | None = None  # last word
+    silent: frozenset[str] = frozenset()  # keys of its own without effect on shape
 
 
-def _llama(r: Reader) -> Shape:
-    bias = r.flag("attention_bias")
-    biases = {"attention_bias": bias, "output_bias": bias, "mlp_bias": r.flag("mlp_bias")}
-    return _common(r) | biases
+_PARTS: Final[tuple[Part, ...]] = (
+    config_experts.experts,
+    config_mixers.recurrence,
+    config_sparse.indexer,
+    config_sparse.latent_experts,
+    config_sparse.residual_streams,
+    config_sparse.engram,
+    config_sparse.per_layer_inputs,
+    config_sparse.shared_kv,
+    family_rules.other_window_shape,
+    family_rules.output_gate,
+    family_rules.prediction_layers,
+)
 
 
-def _mistral(r: Reader) -> Shape:
-    shape = _common(r)
-    window = r.count("sliding_window")
-    return shape | ({"window_layers": shape["layers"], "window_tokens": window} if window else {})
-
-
-def _phi3(r: Reader) -> Shape:
-    shape = _common(r)
-    window = r.count("sliding_window")
-    # Phi-3 prints a window as wide as its context: every layer is then a full one
-    narrow = 0 < window < shape["max_position"]
-    return shape | ({"window_layers": shape["layers"], "window_tokens": window} if narrow else {})
-
-
-def _qwen2(r: Reader) -> Shape:
-    return _common(r) | {"attention_bias": True} | _qwen_window(r)
-
-
-def _qwen_window(r: Reader) -> Shape:
-    """Qwen prints a window that `use_sliding_window` leaves off; where on, layers from max_window_layers."""
-    window = r.count("sliding_window")
-    if not r.flag("use_sliding_window") or not window:
-        return {}
-    layers = r.number("num_hidden_layers")
-    return {"window_layers": max(0, layers - r.count("max_window_layers")), "window_tokens": window}
-
-
-def _qwen2_moe(r: Reader) -> Shape:
-    shared = {"shared_intermediate": r.count("shared_expert_intermediate_size")}
-    return _qwen2(r) | _sparse_layers(r) | shared
-
-
-def _qwen3(r: Reader) -> Shape:
-    bias = r.flag("attention_bias")
-    return _common(r) | {"attention_bias": bias, "output_bias": bias, "qk_norm": True} | _qwen_window(r)
-
-
-def _qwen3_moe(r: Reader) -> Shape:
-    bias = {"attention_bias": r.flag("qkv_bias") or r.flag("attention_bias")}
-    shared = {"shared_intermediate": r.count("shared_expert_intermediate_size")}
-    return _qwen3(r) | bias | _sparse_layers(r) | shared
-
-
-def _sparse_layers(r: Reader) -> Shape:
-    """Experts on every `decoder_sparse_step`-th layer, none on `mlp_only_layers`."""
-    layers, step = r.number("num_hidden_layers"), r.number("decoder_sparse_step", default=1)
-    dense_only = set(r.items("mlp_only_layers"))
-    dense = sum(1 for layer in range(layers) if layer in dense_only or (layer + 1) % step)
-    return {
-        "experts": r.number("num_experts", "num_local_experts"),
-        "experts_per_token": r.number("num_experts_per_tok"),
-        "moe_intermediate": r.number("moe_intermediate_size"),
-        "dense_layers": dense,
-    }
-
-
-def _mixtral(r: Reader) -> Shape:
-    shape = _mistral(r)
-    return shape | {
-        "experts": r.number("num_local_experts"),
-        "experts_per_token": r.number("num_experts_per_tok"),
-        "moe_intermediate": shape["intermediate"],
-    }
-
-
-def _minimax_m2(r: Reader) -> Shape:
-    r.read |= {"use_mtp", "num_mtp_modules", "mtp_transformer_layers", "sliding_window"}
-    shared = {"shared_intermediate": r.count("shared_intermediate_size"), "qk_norm": True}
-    return _mixtral_like(r) | shared
-
-
-def _mixtral_like(r: Reader) -> Shape:
-    shape = _common(r)
-    return shape | {
-        "experts": r.number("num_local_experts"),
-        "experts_per_token": r.number("num_experts_per_tok"),
-        "moe_intermediate": shape["intermediate"],
-    }
-
-
-def _gpt_oss(r: Reader) -> Shape:
-    biases = {"attention_bias": True, "output_bias": r.flag("attention_bias", True), "mlp_bias": True}
-    return _mixtral_like(r) | biases | _windows(r, every=2)
-
-
-def _windows(r: Reader, *, every: int) -> Shape:
-    """Window layers from `layer_types`; where that is absent every `every`-th layer is full."""
-    layers, window = r.number("num_hidden_layers"), r.count("sliding_window")
-    types = r.items("layer_types")
-    unknown = sorted({str(item) for item in types} - _ATTENTION_TYPES)
-    if unknown:
-        raise InputError.at(
-            f"{r.path}.layer_types",
-            "config.unsupported",
-            "layers of type {got} are not modelled; allowed: {allowed}",
-            got=", ".join(unknown)[:80],
-            allowed=", ".join(sorted(_ATTENTION_TYPES)),
-        )
-    if types and len(types) != layers:
-        raise InputError.at(
-            f"{r.path}.layer_types",
-            "config.wrong",
-            "{got} layer types for {layers} layers",
-            got=len(types),
-            layers=layers,
-        )
-    full = types.count("full_attention") if types else layers // every
-    return {"window_layers": layers - full, "window_tokens": window} if window else {}
-
-
-def _gemma(r: Reader) -> Shape:
-    return _common(r) | {"tied_embeddings": r.flag("tie_word_embeddings", True)}
-
-
-def _gemma2(r: Reader) -> Shape:
-    return _gemma(r) | {"norms_per_layer": 4} | _windows(r, every=2)
-
-
-def _gemma3(r: Reader) -> Shape:
-    """Published Gemma 3 files leave out what equals the config class's defaults."""
-    filled = {
-        "vocab_size": 262_208,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 4,
-        "head_dim": 256,
-        "max_position_embeddings": 131_072,
-        "sliding_window": 4096,
-    }
-    for key, value in filled.items():
-        if not r.has(key):
-            r.defaulted[key] = value
-    completed = Reader({**filled, **{k: v for k, v in r.config.items() if v is not None}}, r.path)
-    every = completed.number("sliding_window_pattern", "_sliding_window_pattern", default=6)
-    shape = _gemma(completed) | {"norms_per_layer": 4, "qk_norm": True} | _windows(completed, every=every)
-    r.read |= completed.read
+def read_shape(r: Reader, family: Family) -> Shape:
+    """All fields of an architecture that a config and its family's row give."""
+    r.rename(family.names)
+    r.fill(family.defaults)
+    r.read |= family.silent
+    shape = config_layers.common(r, {})
+    shape["tied_embeddings"] = r.flag("tie_word_embeddings", default=family.tied)
+    shape |= config_layers.biases(r, shape)
+    shape |= config_layers.latent(r, shape)
+    shape |= config_layers.layers(r, shape)
+    if "window_layers" not in shape and family.windows is not None:
+        shape |= family.windows(r, shape)
+    if family.attention is not None:
+        shape |= family.attention(r, shape)
+    for part in _PARTS:
+        shape |= part(r, shape)
+    shape |= family.fixed
+    if family.adjust is not None:
+        shape |= family.adjust(r, shape)
     return shape
 
 
-def _deepseek_v3(r: Reader) -> Shape:
-    layers = r.number("num_hidden_layers")
-    if r.number("moe_layer_freq", default=1) != 1:
-        raise InputError.at(
-            f"{r.path}.moe_layer_freq", "config.unsupported", "only experts on every layer (1) are modelled"
-        )
-    expert = r.number("moe_intermediate_size")
-    nope = r.number("qk_nope_head_dim")
-    return _common(r) | {
-        "head_dim": nope,
-        "attention_bias": r.flag("attention_bias"),
-        "kv_lora_rank": r.number("kv_lora_rank"),
-        "q_lora_rank": r.count("q_lora_rank"),
-        "qk_rope_head_dim": r.number("qk_rope_head_dim"),
-        "qk_nope_head_dim": nope,
-        "v_head_dim": r.number("v_head_dim"),
-        "experts": r.number("n_routed_experts"),
-        "experts_per_token": r.number("num_experts_per_tok"),
-        "moe_intermediate": expert,
-        "shared_intermediate": r.count("n_shared_experts") * expert,
-        "dense_layers": min(r.count("first_k_dense_replace"), layers),
-    }
+_ALL_BIASES: Final = {"attention_bias": True, "output_bias": True, "mlp_bias": True, "norm_bias": True}
+_PLAIN: Final = {"gated_mlp": False}
+_QWEN2: Final = {"attention_bias": True, "output_bias": False}
+_QK: Final = {"qk_norm": True}
+_FOUR: Final = {"norms_per_layer": 4}
+_ONE: Final = {"norms_per_layer": 1}
+_GPT: Final = {**_ALL_BIASES, **_PLAIN}
+_FOUR_TIMES: Final = {"mlp_ratio": 4}  # MLP width over hidden size
+_LLAMA: Final = Family()
+_MISTRAL: Final = Family(windows=window_everywhere)
+_QWEN2_VL: Final = Family(fixed=_QWEN2, windows=window_if_used)
+_QWEN3: Final = Family(fixed=_QK, windows=window_if_used)
+_DEEPSEEK: Final = Family()
+_GATED_QWEN: Final = Family(
+    fixed=_QK,
+    defaults={"full_attention_interval": 4, "attn_output_gate": True},
+    silent=frozenset({"mtp_use_dedicated_embeddings", "full_attention_interval"}),
+)
+_GEMMA3_DEFAULTS: Final = {
+    "vocab_size": 262_208,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+    "max_position_embeddings": 131_072,
+    "sliding_window": 4096,
+}
+_MAMBA2_HYBRID: Final = Family(
+    silent=frozenset({"mamba_rms_norm", "mamba_norm_before_gate", "mamba_use_mlp"})
+)
+_CHATGLM: Final = Family(
+    names={"multi_query_group_num": "num_key_value_heads"},
+    defaults={"add_qkv_bias": True},
+    silent=frozenset({"original_rope", "post_layer_norm", "rmsnorm"}),
+)
 
-
-def _opt(r: Reader) -> Shape:
-    shape = _common(r)
-    if r.number("word_embed_proj_dim", default=shape["hidden"]) != shape["hidden"]:
-        raise InputError.at(
-            f"{r.path}.word_embed_proj_dim", "config.unsupported", "projected embeddings are not modelled"
-        )
-    return shape | {
-        "tied_embeddings": r.flag("tie_word_embeddings", True),
-        "gated_mlp": False,
-        "attention_bias": True,
-        "output_bias": True,
-        "mlp_bias": True,
-        "norm_bias": True,
-        "learned_positions": shape["max_position"] + 2,
-    }
-
-
-def _llama4(r: Reader) -> Shape:
-    """Experts on every `interleave_moe_layer_step`-th layer; chunked attention where rotary is on."""
-    shape = _common(r)
-    layers, expert = shape["layers"], shape["intermediate"]
-    step = r.number("interleave_moe_layer_step", default=1)
-    moe_layers = len(r.items("moe_layers")) or layers // step
-    uses_rotary = r.items("no_rope_layers") or [int((layer + 1) % 4 != 0) for layer in range(layers)]
-    window = r.count("attention_chunk_size")
-    r.read |= {"layer_types", "no_rope_layer_interval", "attention_bias"}
-    return shape | {
-        "intermediate": r.number("intermediate_size_mlp", default=expert),
-        "experts": r.number("num_local_experts"),
-        "experts_per_token": r.number("num_experts_per_tok"),
-        "moe_intermediate": expert,
-        "shared_intermediate": expert,
-        "dense_layers": layers - moe_layers,
-        "window_layers": sum(map(bool, uses_rotary)) if window else 0,
-        "window_tokens": window,
-    }
-
-
-FAMILIES: Final[Mapping[str, Callable[[Reader], Shape]]] = {
-    "llama": _llama,
-    "granite": _llama,
-    "mistral": _mistral,
-    "ministral": _mistral,
-    "mixtral": _mixtral,
-    "phi3": _phi3,
-    "qwen2": _qwen2,
-    "qwen2_moe": _qwen2_moe,
-    "qwen3": _qwen3,
-    "qwen3_vl": _qwen3,
-    "qwen3_moe": _qwen3_moe,
-    "qwen3_vl_moe": _qwen3_moe,
-    "gpt_oss": _gpt_oss,
-    "deepseek_v3": _deepseek_v3,
-    "kimi_k2": _deepseek_v3,
-    "gemma": _gemma,
-    "gemma2": _gemma2,
-    "gemma3": _gemma3,
-    "llama4": _llama4,
-    "minimax_m2": _minimax_m2,
-    "opt": _opt,
+FAMILIES: Final[Mapping[str, Family]] = {
+    # Llama and what is read exactly like it
+    "llama": _LLAMA,
+    "mllama": Family(adjust=family_rules.cross_attention),
+    "llama4": Family(adjust=family_rules.llama4),
+    "mistral": _MISTRAL,
+    "ministral": _MISTRAL,
+    "ministral3": _MISTRAL,
+    "mistral3": _MISTRAL,
+    "mistral4": _DEEPSEEK,
+    "mixtral": _MISTRAL,
+    "granite": _LLAMA,
+    "granitemoe": _LLAMA,
+    "granitemoeshared": _LLAMA,
+    "granitemoehybrid": Family(silent=_MAMBA2_HYBRID.silent, adjust=family_rules.granite_hybrid),
+    "bamba": _MAMBA2_HYBRID,
+    "aquila": _LLAMA,
+    "yi": _LLAMA,
+    "internlm": Family(fixed={"mlp_bias": False}),
+    "internlm2": Family(fixed={"mlp_bias": False}),
+    "internlm3": Family(fixed={"mlp_bias": False}),
+    "baichuan": _LLAMA,
+    "xverse": _LLAMA,
+    "orion": Family(fixed={"norm_bias": True}),
+    "smollm3": Family(tied=True, windows=window_if_used),
+    "seed_oss": Family(adjust=family_rules.seed_oss),
+    "arcee": Family(fixed=_PLAIN),
+    "apertus": Family(fixed={**_PLAIN, **_QK}),
+    "minicpm": Family(tied=True),
+    "minicpm3": Family(tied=True),
+    "helium": _LLAMA,
+    "solar": _LLAMA,
+    "ernie4_5": Family(tied=True),
+    "ernie4_5_moe": Family(tied=True),
+    "ernie4_5_vl_moe": Family(tied=True),
+    "hunyuan": Family(adjust=family_rules.hunyuan),
+    "hunyuan_v1_dense": Family(adjust=family_rules.hunyuan, tied=True),
+    "hunyuan_v1_moe": Family(adjust=family_rules.hunyuan, tied=True),
+    "mimo": Family(fixed=_QWEN2),
+    "mimo_v2_flash": Family(
+        silent=frozenset({"add_full_attention_sink_bias", "add_swa_attention_sink_bias"})
+    ),
+    "exaone": _LLAMA,
+    "exaone4": Family(fixed=_QK, windows=window_but_every(4)),
+    "exaone_moe": Family(fixed=_QK, windows=window_but_every(4)),
+    "muse_glimmer": Family(fixed=_FOUR, adjust=family_rules.wide_gate),
+    "afmoe": Family(fixed={**_FOUR, **_QK}, adjust=family_rules.wide_gate, windows=window_but_every(4)),
+    "lfm2": Family(fixed=_QK, tied=True, adjust=family_rules.lfm2),
+    "lfm2_moe": Family(fixed=_QK, tied=True),
+    "stablelm": Family(fixed={"norm_bias": True}),
+    "stablelm_epoch": Family(fixed={"norm_bias": True}),
+    "olmo": Family(fixed={"norms_per_layer": 0}),
+    "olmo2": Family(fixed=_QK),
+    "olmo3": Family(fixed=_QK, windows=window_but_every(4)),
+    "olmoe": Family(fixed=_QK),
+    "cohere": Family(fixed=_ONE, tied=True),
+    "cohere2": Family(fixed=_ONE, tied=True, windows=window_but_every(4)),
+    "dbrx": Family(
+        names={
+            "attn_config.kv_n_heads": "num_key_value_heads",
+            "ffn_config.ffn_hidden_size": "intermediate_size",
+            "ffn_config.moe_num_experts": "num_experts",
+            "ffn_config.moe_top_k": "num_experts_per_tok",
+        }
+    ),
+    "arctic": Family(fixed={"norms_per_layer": 3}, adjust=family_rules.arctic),
+    "grok-1": Family(fixed=_FOUR, tied=True),
+    # GPT and its descendants: plain MLP, biases
+    "gpt2": Family(defaults=_FOUR_TIMES, fixed=_GPT, tied=True, adjust=family_rules.learned_positions),
+    "gpt_bigcode": Family(defaults=_FOUR_TIMES, fixed=_GPT, tied=True, adjust=family_rules.multi_query),
+    "gpt_neo": Family(
+        defaults=_FOUR_TIMES,
+        fixed={**_GPT, "attention_bias": False},
+        tied=True,
+        adjust=family_rules.learned_positions,
+    ),
+    "gptj": Family(defaults=_FOUR_TIMES, fixed={"mlp_bias": True, "norm_bias": True, **_PLAIN, **_ONE}),
+    "codegen": Family(defaults=_FOUR_TIMES, fixed={"mlp_bias": True, "norm_bias": True, **_PLAIN, **_ONE}),
+    "gpt_neox": Family(fixed=_GPT),
+    "bloom": Family(defaults=_FOUR_TIMES, fixed=_GPT, tied=True, names={"n_embed": "hidden_size"}),
+    "opt": Family(fixed=_GPT, tied=True, adjust=family_rules.opt),
+    "mpt": Family(
+        defaults=_FOUR_TIMES,
+        fixed=_PLAIN,
+        tied=True,
+        names={"attn_config.kv_n_heads": "num_key_value_heads", "expansion_ratio": "mlp_ratio"},
+    ),
+    "falcon": Family(defaults=_FOUR_TIMES, fixed=_PLAIN, tied=True, adjust=family_rules.falcon),
+    "starcoder2": Family(
+        fixed={"norm_bias": True, **_PLAIN}, defaults={"use_bias": True}, tied=True, windows=window_everywhere
+    ),
+    "phi": Family(fixed={**_GPT, **_ONE}),
+    "phi3": _MISTRAL,
+    "phi4mm": _MISTRAL,
+    "phi4_multimodal": _MISTRAL,
+    "phimoe": Family(fixed={"norm_bias": True, "mlp_bias": False}, windows=window_everywhere),
+    "nemotron": Family(fixed={"norm_bias": True, **_PLAIN}),
+    "nemotron_h": Family(fixed=_PLAIN, silent=_MAMBA2_HYBRID.silent),
+    "nemotron-nas": Family(attention=family_rules.searched_blocks),
+    "chatglm": _CHATGLM,
+    "glm": Family(fixed={"output_bias": False}, defaults={"attention_bias": True}),
+    "glm4": Family(fixed={"output_bias": False, **_FOUR}),
+    "glm4v": Family(fixed={"output_bias": False, **_FOUR}),
+    "glm4_moe": Family(fixed={"output_bias": False}),
+    "glm4v_moe": Family(fixed={"output_bias": False}),
+    "glm4_moe_lite": _DEEPSEEK,
+    "glm_moe_dsa": _DEEPSEEK,
+    "glm5_next": _DEEPSEEK,
+    # Qwen
+    "qwen": Family(fixed=_QWEN2, adjust=family_rules.qwen1),
+    "qwen2": _QWEN2_VL,
+    "qwen2_vl": _QWEN2_VL,
+    "qwen2_5_vl": _QWEN2_VL,
+    "qwen2_5_omni": _QWEN2_VL,
+    "qwen2_audio": _QWEN2_VL,
+    "qwen2_moe": Family(fixed=_QWEN2, windows=window_if_used),
+    "qwen3": _QWEN3,
+    "qwen3_vl": _QWEN3,
+    "qwen3_moe": _QWEN3,
+    "qwen3_vl_moe": _QWEN3,
+    "qwen3_omni_moe": _QWEN3,
+    "qwen3_next": _GATED_QWEN,
+    "qwen3_5": _GATED_QWEN,
+    "qwen3_5_moe": _GATED_QWEN,
+    # Gemma
+    "gemma": Family(tied=True),
+    "gemma2": Family(fixed=_FOUR, tied=True, windows=window_but_every(2)),
+    "gemma3": Family(
+        fixed={**_FOUR, **_QK}, tied=True, windows=window_but_every(6), defaults=_GEMMA3_DEFAULTS
+    ),
+    "gemma3n": Family(fixed={**_FOUR, **_QK}, tied=True, adjust=family_rules.gemma3n),
+    "gemma4": Family(fixed={**_FOUR, **_QK}, tied=True, adjust=family_rules.gemma4),
+    # DeepSeek, Kimi and other latent-attention or fine-grained MoE models
+    "deepseek": _DEEPSEEK,
+    "deepseek_v2": _DEEPSEEK,
+    "deepseek_v3": _DEEPSEEK,
+    "deepseek_v32": _DEEPSEEK,
+    "deepseek_v4": Family(attention=config_sparse.compressed),
+    "deepseek_v41": Family(attention=config_sparse.compressed),
+    "kimi_k2": _DEEPSEEK,
+    "kimi_linear": _DEEPSEEK,
+    "dots1": Family(fixed=_QK),
+    "longcat_flash": Family(attention=family_rules.longcat),
+    "step3": Family(names={"share_q_dim": "q_lora_rank"}, adjust=family_rules.low_rank_queries),
+    "bailing_moe": _LLAMA,
+    "bailing_moe_v2": Family(fixed=_QK),
+    "bailing_moe_linear": Family(fixed=_QK),
+    "bailing_hybrid": Family(fixed=_QK),
+    "gpt_oss": Family(
+        fixed={"attention_bias": True, "output_bias": True, "mlp_bias": True}, windows=window_but_every(2)
+    ),
+    "minimax": _LLAMA,
+    "minimax_text_01": _LLAMA,
+    "minimax_m1": _LLAMA,
+    "minimax_m2": Family(fixed=_QK, silent=frozenset({"sliding_window"})),
+    # hybrids
+    "jamba": _LLAMA,
+    "falcon_h1": Family(windows=family_rules.state_in_every_layer, silent=_MAMBA2_HYBRID.silent),
 }
 
-# Families that exist and are refused, with what the core does not model yet.
+# Model types and classes that go by another name above.
+ALIASES: Final[Mapping[str, str]] = {
+    "step3_text": "step3",
+    "kimi_vl": "deepseek_v3",
+    "kimi_k25": "kimi_k2",
+    "deepseek_vl_v2": "deepseek_v2",
+    "grok_1": "grok-1",
+    "grok": "grok-1",
+    "deci": "nemotron-nas",
+    "deci_lm": "nemotron-nas",
+    "internlm2_chat": "internlm2",
+    "refined_web": "falcon",
+    "refined_web_model": "falcon",
+    "gptneox": "gpt_neox",
+    "hunyuan_moe": "hunyuan_v1_moe",
+    "hunyuan_dense": "hunyuan_v1_dense",
+    "qwen3_omni_moe_thinker": "qwen3_omni_moe",
+    "qwen2_5_omni_thinker": "qwen2_5_omni",
+    "mini_max_text01": "minimax_text_01",
+    "mini_max_m1": "minimax_m1",
+    "mini_max_m2": "minimax_m2",
+    "pixtral": "mistral",
+}
+
+_ENCODERS: Final = "an encoder or an encoder and a decoder; only decoders that write token by token are"
+_ATTENTION_FREE: Final = "no attention at all, so no KV cache to plan; hybrids that have some are"
+_SHARED_BLOCKS: Final = "attention blocks whose weights serve several layers, which are not"
+# Families that exist and are refused, with what the core does not model.
 REFUSED: Final[Mapping[str, str]] = {
-    "qwen3_5": "linear attention layers",
-    "qwen3_5_moe": "linear attention layers",
-    "qwen3_next": "linear attention layers",
-    "nemotron_h": "Mamba layers",
-    "nemotron-nas": "layers of different widths",
-    "deepseek_v32": "a sparse-attention indexer",
-    "deepseek_v4": "compressed sparse attention",
-    "glm_moe_dsa": "a sparse-attention indexer",
-    "gemma4": "layers with different head sizes",
+    **dict.fromkeys(("mamba", "mamba2", "falcon_mamba", "rwkv", "rwkv5", "rwkv6", "rwkv7"), _ATTENTION_FREE),
+    **dict.fromkeys(("xlstm", "retnet", "hyena"), _ATTENTION_FREE),
+    **dict.fromkeys(("zamba", "zamba2"), _SHARED_BLOCKS),
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "deberta-v2", "modernbert", "vit", "clip"), _ENCODERS),
+    **dict.fromkeys(("t5", "mt5", "bart", "mbart", "whisper", "marian", "pegasus", "t5gemma"), _ENCODERS),
+    "recurrent_gemma": "gated recurrences, which are not",
 }

@@ -1,11 +1,12 @@
-"""From a Hugging Face `config.json` to an architecture, for the families whose layers are all attention.
+"""From a Hugging Face `config.json` to an architecture.
 
-Each family is one small function (`families.py`) over a `Reader`, which remembers every key it was asked
-for: what is left over and not known to be without effect on shape is named in a warning, and a missing
-field is an InputError at `model.config.<field>`. A nested `text_config` is the language model; its vision
-tower is counted from `vision_config` as a plain ViT (4h² + 2h·width per layer) and runs for no text token.
-Limits: families with linear attention, state-space layers or sparse-attention indexers are refused by name;
-speculative (MTP) heads are not counted; what a quantised checkpoint leaves at 16 bit is named, not modelled.
+The language model is the config itself, or what it nests (`text_config`, `llm_config`, `thinker_config`).
+`families.py` reads it: shared parts for all that configs print, a table for what families leave unsaid.
+Every key that was asked for is remembered: what is left over and not known to be without effect on shape is
+named in a warning, a missing field is an InputError at `model.config.<field>`, and a family that is not in
+the table is read by its fields, with a warning. Towers, quantisation and prediction layers: see their
+modules. Limits: attention-free models, encoders, and models that run one block's weights at several depths
+are refused by name; layers of one kind are counted, their order is not kept.
 """
 
 from __future__ import annotations
@@ -14,30 +15,53 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from simcore.catalog.config_reader import MOST_LAYERS, Config, Reader
-from simcore.catalog.families import FAMILIES, REFUSED, Shape
+from simcore.catalog.config_quantization import weights_dtypes
+from simcore.catalog.config_reader import Config, Reader, Shape
+from simcore.catalog.config_vision import tower_parameters
+from simcore.catalog.families import ALIASES, FAMILIES, REFUSED, Family, read_shape
+from simcore.catalog.parameters import mtp_parameter_count
 from simcore.catalog.types import LlmArchitecture, Source
 from simcore.errors import InputError, Message
 
 # Keys that say nothing about shape: tokens, training, sampling, numerics of rotary embeddings and routing.
 _WITHOUT_EFFECT: Final = re.compile(
-    r"^(_.*|.*token_id|.*token_index|.*dropout.*|.*pdrop|.*_eps|epsilon|rope_.*|rotary_dim|partial_rotary_factor"
-    r"|.*initializer.*|init_std|hidden_act.*|activation_function|transformers_version|use_cache|use_bfloat16"
-    r"|torchscript|pretraining_tp|auto_map|architectures|model_type|torch_dtype|dtype|router_.*|output_.*|aux_loss.*"
-    r"|seq_aux|norm_topk_prob|n_group|topk_group|topk_method|scoring_func|routed_scaling_factor|ep_size|.*softcapping"
-    r"|query_pre_attn_scalar|.*_multiplier|logits_scaling|swiglu_limit|initial_context_length|experts_per_token"
-    r"|original_max_position_embeddings|max_window_layers|image_.*|video_.*|vision_.*|audio_config|mm_.*|bo[ia]_.*"
-    r"|eo[ia]_.*|ignore_index|media_.*|use_unified_vision_chunk|id2label|label2id|is_decoder|is_encoder_decoder"
+    r"^(_.*|.*token_ids?|.*token_index|.*token|.*dropout.*|.*drop|.*pdrop|.*_eps|.*epsilon.*|.*rope.*|rotary.*"
+    r"|.*rotary.*|.*initializer.*|init_.*|.*_init|.*hidden_act.*|.*activation.*|transformers_version|use_cache"
+    r"|use_bfloat16|torchscript|pretraining_tp|auto_map|architectures|model_type|torch_dtype|dtype|router_.*"
+    r"|output_.*|.*aux_loss.*|z_loss.*|.*_loss_coef.*|seq_aux|norm_topk_prob|norm_head|n_group|topk_group"
+    r"|topk_method|scoring_func|score_function|moe_router_.*|moe_apply_.*|moe_gate.*|moe_use_.*|moe_renorm.*"
+    r"|routed_scaling_factor|ep_size|ep_.*|.*softcap.*|query_pre_attn_scalar|.*_multipliers?|logits_scaling"
+    r"|logit_scale|.*_scale|.*swiglu_limit.*|initial_context_length|experts_per_token|original_max_position_.*"
+    r"|max_window_layers|image_.*|video_.*|vision_.*|audio_.*|speech_.*|mm_.*|bo[ia]_.*|eo[ia]_.*|img_.*|projector_.*"
+    r"|ignore_index|media_.*|use_unified_vision_chunk|id2label|label2id|is_decoder|is_encoder_decoder|num_labels"
     r"|num_beam.*|num_return_sequences|length_penalty|repetition_penalty|max_length|min_length|temperature|top_[kp]"
     r"|do_sample|early_stopping|.*no_repeat_ngram_size|typical_p|bad_words_ids|begin_suppress_tokens|finetuning_task"
     r"|suppress_tokens|pruned_heads|prefix|problem_type|return_dict.*|tokenizer_class|task_specific_params"
     r"|tf_legacy_loss|tie_encoder_decoder|cross_attention_hidden_size|add_cross_attention|diversity_penalty"
     r"|exponential_decay_length_penalty|forced_.*|remove_invalid_values|chunk_size_feed_forward|attn_temperature.*"
-    r"|floor_scale|for_llm_compressor|attn_scale|use_qk_norm|qk_norm_type|use_routing_bias"
-    r"|head_dim_.*|layer_norm_elementwise_affine|do_layer_norm_before|enable_bias|layerdrop|sep_token_id"
-    r"|resid_.*|embd_.*|attn_type_list|moe_router_dtype|use_bidirectional_attention)$"
+    r"|floor_scale|for_llm_compressor|qk_norm_type|use_routing_bias|alibi|use_alibi|use_parallel_residual"
+    r"|head_dim_.*|layer_norm_.*|do_layer_norm_before|enable_bias|layerdrop|sep_token_id|base_model_.*_plan"
+    r"|resid_.*|embd_.*|emb_.*|attn_.*dropout|use_bidirectional_attention|qk_head_dim|qk_scale_factor|clip_qkv"
+    r"|use_sliding_window|sliding_window|sliding_window_pattern|time_step_.*|num_logits_to_keep|residual_in_fp32"
+    r"|rescale_.*|use_mamba_kernels|mamba_.*bias|mamba_ssm.*|use_conv_bias|chunk_size|expand|conv_kernel|is_causal"
+    r"|scale_attn.*|scale_attention.*|reorder_and_upcast_attn|summary_.*|.*_fusion|slow_but_exact|skip_bias_add"
+    r"|no_rope_layer.*|nope_layer_interval|layer_rope_theta|moe_shared_expert_overlap|hash_moe|num_hash_layers"
+    r"|compress_rope_theta|candidate_.*|dspark_.*|index_share_.*|indexer_rope_interleave|index_kpool.*|index_topk_.*"
+    r"|index_skip.*|mla_use_nope|linear_lower_bound|gate_lower_bound|use_qk_norm|use_gated_attention|use_.*kernel.*"
+    r"|embedding_.*scale.*|final_.*scal.*|mup_.*|scale_emb|scale_depth|dim_model_base|depth_attention|quantization.*"
+    r"|attention_sink.*|attention_chunk_size|sink_.*|attn_type|attn_impl.*|flash_attn.*|is_moe|moe_loss.*|moe_aux.*"
+    r"|interleaved_sliding_window|max_expected_seq_len|model_max_length|tensor_parallel.*|pipeline_.*|fp32_.*"
+    r"|multi_query.*|normalize_attention_scores|layernorm_.*alpha|layernorm_.*beta|full_attn_.*|linear_attn_.*"
+    r"|postnorm|apply_residual_.*|attention_softmax_in_fp32|bias_dropout_fusion|kv_channels|prefix_projection"
+    r"|pre_seq_len|interleave_.*|use_post_norm|use_pre_norm|use_interleaved.*|mlp_ratio|global_.*|local_.*"
+    r"|language|pad_.*|talker_config|code2wav_config|token2wav_config|enable_.*|language_model_.*|.*_seq_length"
+    r"|vit_.*|unfreeze_.*|use_thumbnail|dynamic_image_size|downsample_ratio|ps_version|select_layer|template"
+    r"|force_image_size|min_dynamic_patch|max_dynamic_patch|pixel_shuffle_.*|out_hidden_size|scale_fmt|expert_dtype)$"
 )
-_FLOAT_DTYPES: Final = {"bfloat16": "bf16", "float16": "fp16", "half": "fp16", "float32": "bf16"}
+_NESTED: Final = ("text_config", "llm_config", "language_config", "thinker_config")
+_CLASS_SUFFIXES: Final = re.compile(r"(LMHeadModel|For\w+|Model)$")
+# params.json of Mistral's own format, which names no family
+_MISTRAL_NAMES: Final = {"n_kv_heads": "num_key_value_heads", "hidden_dim": "intermediate_size"}
 
 
 def architecture_from_config(
@@ -53,193 +77,127 @@ def architecture_from_config(
     """
     if not isinstance(config, Mapping):
         raise InputError.at(path, "config.wrong", "a config.json is an object with keys and values")
-    text, text_path = _text_part(config, path)
-    family = _family(config, text, path)
-    reader = Reader(text, text_path)
-    shape = FAMILIES[family](reader)
-    _check_layers(shape, text_path)
+    outer, text, text_path = _text_part(config, path)
     messages: list[Message] = []
-    shape["weights_dtype"] = _weights_dtype(config, text, quant_config, path, messages)
-    shape["extra_parameter_count"] = _vision_parameters(config, path, messages)
-    reader.read.add("quantization_config")
-    messages += _notes(reader, text_path)
+    family = _family(outer, text, path, messages)
+    reader = Reader(text, text_path)
+    shape = read_shape(reader, family)
+    _check_counts(shape, text_path)
+    moe = bool(shape.get("experts"))
+    dtypes = weights_dtypes(outer, text, quant_config, path, messages, moe=moe)
+    shape["weights_dtype"], shape["linear_weights_dtype"] = dtypes
+    shape["extra_parameter_count"] = tower_parameters(outer, shape["hidden"], path, messages)
     source = Source(title=f"config.json of {name}", kind="user")
-    return LlmArchitecture(slug=name.lower()[:200], name=name, source=source, **shape), messages
+    arch = LlmArchitecture(slug=name.lower()[:200], name=name, source=source, **shape)
+    return arch, messages + _notes(reader, arch, text_path)
 
 
 def supported_families() -> list[str]:
     return sorted(FAMILIES)
 
 
-def _text_part(config: Config, path: str) -> tuple[Config, str]:
-    text = config.get("text_config")
-    if not isinstance(text, Mapping):
-        return config, path
-    outer = {key: config[key] for key in ("tie_word_embeddings",) if key in config}
-    return {**outer, **text}, f"{path}.text_config"
+def _text_part(config: Config, path: str) -> tuple[Config, Config, str]:
+    """(config around the language model, the language model's own, its path)."""
+    for key in _NESTED:
+        inner = config.get(key)
+        if isinstance(inner, Mapping):
+            kept = {"tie_word_embeddings": config["tie_word_embeddings"]} if _is_tied_outside(config) else {}
+            around, text, where = _text_part(inner, f"{path}.{key}")
+            towers = around if any(isinstance(value, Mapping) for value in around.values()) else {}
+            return {**towers, **config}, {**kept, **text}, where
+    return config, config, path
 
 
-def _family(config: Config, text: Config, path: str) -> str:
+def _is_tied_outside(config: Config) -> bool:
+    return config.get("tie_word_embeddings") is not None
+
+
+def _family(config: Config, text: Config, path: str, messages: list[Message]) -> Family:
     stated = text.get("model_type") or config.get("model_type") or _family_of_class(config)
-    if not isinstance(stated, str):
+    if not stated and {"dim", "n_layers", "n_heads"} <= text.keys():
+        return Family(names=_MISTRAL_NAMES)
+    if not isinstance(stated, str) or not stated:
         raise InputError.at(
             f"{path}.model_type",
             "config.missing",
             "this config.json names neither model_type nor architectures; paste the whole file",
         )
-    family = stated.removesuffix("_text")
-    if family not in FAMILIES:
-        why = f" ({REFUSED[family]})" if family in REFUSED else ""
-        raise InputError.at(
-            f"{path}.model_type",
-            "config.unsupported",
-            "the family {got!r}{why} is not modelled; supported: {families}. A catalog model of the same shape "
-            "may stand in: set model.name",
-            got=stated[:60],
-            why=why,
-            families=", ".join(supported_families()),
+    candidates = (stated, str(config.get("model_type") or ""), _family_of_class(config) or "")
+    for candidate in candidates:
+        known = _known(candidate)
+        if known in FAMILIES:
+            return FAMILIES[known]
+        if known in REFUSED:
+            raise InputError.at(
+                f"{path}.model_type",
+                "config.unsupported",
+                "the family {got!r} has {why} modelled; supported: {families}. A catalog model of about the "
+                "same shape may stand in: set model.name",
+                got=stated[:60],
+                why=REFUSED[known],
+                families=", ".join(supported_families()),
+            )
+    messages.append(
+        Message(
+            code="config.family_unknown",
+            template="the family {got!r} is not known here; it is read by its fields as a decoder like Llama, so "
+            "biases, norms and anything that only its code says are missing",
+            params={"got": stated[:60]},
+            path=f"{path}.model_type",
         )
-    return family
+    )
+    return Family()
+
+
+def _known(stated: str) -> str:
+    family = stated.lower().removesuffix("_text").removesuffix("_vl_text")
+    return ALIASES.get(family, family)
 
 
 def _family_of_class(config: Config) -> str | None:
-    """`LlamaForCausalLM` -> "llama", where a config has no model_type."""
+    """`LlamaForCausalLM` -> "llama", where a config has no model_type that is known."""
     classes = config.get("architectures")
     if not isinstance(classes, list) or not classes or not isinstance(classes[0], str):
         return None
-    stem = classes[0].removesuffix("ForCausalLM").removesuffix("ForConditionalGeneration")
+    stem = _CLASS_SUFFIXES.sub("", classes[0][:200])
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", stem).lower()
-    return next((family for family in FAMILIES if family.replace("_", "") == words.replace("_", "")), words)
+    plain = words.replace("_", "")
+    return next((family for family in (*FAMILIES, *REFUSED) if family.replace("_", "") == plain), words)
 
 
-def _check_layers(shape: Shape, path: str) -> None:
-    if shape["layers"] > MOST_LAYERS:
+def _check_counts(shape: Shape, path: str) -> None:
+    """Counts of layers that a wrong file could push below zero."""
+    layers, free = shape["layers"], shape.get("attention_free_layers", 0)
+    if shape.get("window_layers", 0) + free > layers or shape.get("dense_layers", 0) > layers:
         raise InputError.at(
             f"{path}.num_hidden_layers",
             "config.wrong",
-            "got {got:,} layers; at most {allowed:,} are allowed",
-            got=shape["layers"],
-            allowed=MOST_LAYERS,
+            "more layers are listed than the model has: {got}",
+            got=layers,
         )
-    if shape.get("experts_per_token", 0) > shape.get("experts", 0):
+    if free == layers:
         raise InputError.at(
-            f"{path}.num_experts_per_tok",
-            "config.wrong",
-            "{chosen} experts per token of {experts} experts",
-            chosen=shape["experts_per_token"],
-            experts=shape["experts"],
+            f"{path}.layer_types",
+            "config.unsupported",
+            "no layer has attention: there is no KV cache to plan for",
         )
 
 
-def _weights_dtype(
-    config: Config, text: Config, quant_config: Config | None, path: str, messages: list[Message]
-) -> str:
-    stated = text.get("dtype") or text.get("torch_dtype") or config.get("dtype") or config.get("torch_dtype")
-    plain = _FLOAT_DTYPES.get(str(stated), "bf16")
-    quantised = config.get("quantization_config") or text.get("quantization_config") or {}
-    beside = (quant_config or {}).get("quantization") or {}
-    found = {**beside, **quantised} if isinstance(quantised, Mapping) and isinstance(beside, Mapping) else {}
-    if not found:
-        return plain
-    dtype = _quantised_dtype(found)
-    where = f"{path}.quantization_config"
-    if dtype is None:
-        messages.append(
-            Message(
-                code="config.quantization_unknown",
-                template="quantisation {method!r} is not understood; weights are taken as {dtype}",
-                params={"method": str(found.get("quant_method"))[:60], "dtype": plain},
-                path=where,
-            )
-        )
-        return plain
-    kept = _kept_wide(found)
-    if kept and dtype != "mxfp4":
-        messages.append(
-            Message(
-                code="config.quantization_partial",
-                template="this checkpoint leaves {modules} at 16 bit; all weights are counted as {dtype}",
-                params={"modules": ", ".join(kept), "dtype": dtype},
-                path=where,
-            )
-        )
-    return dtype
-
-
-def _quantised_dtype(found: Config) -> str | None:
-    method = str(found.get("quant_method", "")).lower()
-    algorithm = str(found.get("quant_algo", "")).upper()
-    layout = str(found.get("format", "")).lower()
-    bits = found.get("bits") or found.get("w_bit")
-    if method == "fp8":
-        return "fp8_block" if found.get("weight_block_size") else "fp8"
-    if method == "mxfp4" or "mxfp4" in layout:
-        return "mxfp4"
-    if "NVFP4" in algorithm or "nvfp4" in layout:
-        return "nvfp4"
-    if "FP8" in algorithm or layout == "float-quantized":
-        return "fp8"
-    if method in ("awq", "gptq", "auto-round") and bits in (4, 8):
-        return "int4" if bits == 4 else "int8"
-    if method == "bitsandbytes":
-        return "int4" if found.get("load_in_4bit") else "int8"
-    if layout == "pack-quantized":
-        return "int4"
-    return "int8" if layout == "int-quantized" else None
-
-
-def _kept_wide(found: Config) -> list[str]:
-    """Kinds of weights that stay at 16 bit and matter for size; LM head, norms and routers always do."""
-    listed = found.get("ignore") or found.get("modules_to_not_convert") or found.get("exclude_modules") or []
-    text = " ".join(str(item) for item in listed if isinstance(item, str))
-    kinds = {"self_attn": "attention", "shared_expert": "shared experts", "down_proj": "dense MLPs"}
-    return [label for word, label in kinds.items() if word in text]
-
-
-def _vision_parameters(config: Config, path: str, messages: list[Message]) -> int:
-    """A vision tower as a plain ViT: 4h² + 2h·width per layer and its patch embedding; 0 when there is none."""
-    vision = config.get("vision_config")
-    if not isinstance(vision, Mapping):
-        return 0
-    r = Reader(vision, f"{path}.vision_config")
-    try:
-        hidden = r.number("hidden_size", "vt_hidden_size")
-        layers = r.number("num_hidden_layers", "depth", "vt_num_hidden_layers")
-        width = r.number("intermediate_size", "vt_intermediate_size")
-    except InputError:
-        messages.append(
-            Message(
-                code="config.vision_uncounted",
-                template="the vision tower's shape is not understood; its weights are not counted",
-                path=r.path,
-            )
-        )
-        return 0
-    patch = 3 * r.number("patch_size", default=14) ** 2 * hidden
-    messages.append(
-        Message(
-            code="config.vision_estimated",
-            template="the vision tower is counted as a plain ViT and does no work for text tokens",
-            path=r.path,
-        )
-    )
-    return layers * (4 * hidden**2 + 2 * hidden * width) + patch
-
-
-def _notes(reader: Reader, path: str) -> list[Message]:
+def _notes(reader: Reader, arch: LlmArchitecture, path: str) -> list[Message]:
     notes: list[Message] = []
-    heads = reader.config.get("num_nextn_predict_layers") or reader.config.get("num_mtp_modules")
-    reader.read |= {"num_nextn_predict_layers", "num_mtp_modules"}
-    if heads:
+    if arch.mtp_layers:
         notes.append(
             Message(
                 code="config.mtp_uncounted",
-                template="the multi-token-prediction head is not counted: engines load it for speculation only",
+                template="{count} multi-token-prediction layer(s), {billions:.1f} billion parameters, are not "
+                "counted: engines load them for speculation only",
+                params={"count": arch.mtp_layers, "billions": mtp_parameter_count(arch) / 1e9},
                 path=f"{path}.num_nextn_predict_layers",
             )
         )
+    notes += [Message(code="config.approximated", template=text, path=path) for text in reader.remarks]
     if reader.defaulted:
-        filled = ", ".join(f"{key} = {value:,}" for key, value in reader.defaulted.items())
+        filled = ", ".join(f"{key} = {_printed(value)}" for key, value in reader.defaulted.items())
         notes.append(
             Message(
                 code="config.defaults",
@@ -254,8 +212,12 @@ def _notes(reader: Reader, path: str) -> list[Message]:
             Message(
                 code="config.not_understood",
                 template="not understood and left out: {keys}",
-                params={"keys": ", ".join(sorted(rest))[:400]},
+                params={"keys": ", ".join(sorted(map(str, rest)))[:400]},
                 path=path,
             )
         )
     return notes
+
+
+def _printed(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

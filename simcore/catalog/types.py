@@ -141,8 +141,45 @@ class OpticalSwitch(Entity):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """A linear map that some layers have beside their attention and MLP (state-space and linear-attention
+    projections, indexers, compressors, latent experts), and what tensor parallelism divides of it."""
+
+    name: str
+    fan_in: int
+    fan_out: int
+    layer_count: int
+    split: Literal["fan_in", "fan_out", "none"] = "fan_out"
+    group: Literal["attention", "recurrent", "experts_latent"] = "attention"
+
+    @property
+    def parameter_count(self) -> int:
+        """Of one layer."""
+        return self.fan_in * self.fan_out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextGroup:
+    """Full-attention layers that do not simply read all KV: they keep one entry per `ratio` tokens, read
+    at most `topk_entries` of them, and some score the entries with an indexer that has keys of its own."""
+
+    layer_count: int
+    cached_layer_count: int  # layers that store KV; the others read what these store
+    ratio: int = 1
+    topk_entries: int = 0  # 0: all entries are read
+    index_layer_count: int = 0
+    index_cached_layer_count: int = 0
+    index_ratio: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LlmArchitecture(Entity):
-    """Shape of a decoder-only transformer, as its config.json says it."""
+    """Shape of a decoder: attention, MLP, experts, and the layers that hold a state instead of KV.
+
+    `layers` counts what the config calls layers. Every layer has attention and an MLP unless it is among
+    `attention_free_layers` or `mlp_free_layers`; `recurrent_layers` hold a constant state per sequence
+    (mostly the attention-free ones; Falcon-H1 has both in each layer).
+    """
 
     layers: int
     hidden: int
@@ -159,30 +196,62 @@ class LlmArchitecture(Entity):
     norm_bias: bool = False
     norms_per_layer: int = 2
     qk_norm: bool = False
+    attention_gate_width: int = 0  # columns of a gate on the attention's output
+    value_from_key: bool = False  # full layers have no value matrix (Gemma 4)
     learned_positions: int = 0  # rows of a learned position table
     max_position: int = 4096
     # mixture of experts (0 experts: dense)
     experts: int = 0
     experts_per_token: int = 0
     moe_intermediate: int = 0
-    shared_intermediate: int = 0  # width of all shared experts together
+    shared_intermediate: int = 0  # width of all shared experts together, or of an MLP beside the experts
+    moe_latent: int = 0  # width that experts read and write (0: hidden)
     dense_layers: int = 0  # leading layers without experts
     # multi-head latent attention (0: absent)
     kv_lora_rank: int = 0
     q_lora_rank: int = 0
     qk_rope_head_dim: int = 0
     qk_nope_head_dim: int = 0
-    v_head_dim: int = 0
-    # sliding or chunked window attention
+    v_head_dim: int = 0  # also where values are narrower or wider than keys (0: as head_dim)
+    # sliding or chunked window attention, with its own shape where that differs (0: as full layers)
     window_layers: int = 0
     window_tokens: int = 0
-    extra_parameter_count: int = 0  # vision tower, MTP heads: counted, not run per token
+    window_kv_heads: int = 0
+    window_head_dim: int = 0
+    window_v_head_dim: int = 0
+    # layers that reuse the KV of an earlier layer, by kind
+    shared_kv_full_layers: int = 0
+    shared_kv_window_layers: int = 0
+    # sparse and compressed attention (empty: full layers read all of their KV)
+    context_groups: tuple[ContextGroup, ...] = ()
+    kv_stored_once: bool = False  # one vector serves as key and value
+    index_heads: int = 0
+    index_head_dim: int = 0
+    output_groups: int = 0  # grouped low-rank output projection
+    output_lora_rank: int = 0
+    # layers without attention or MLP, and layers with a recurrent state
+    attention_free_layers: int = 0
+    mlp_free_layers: int = 0
+    recurrent_layers: int = 0
+    recurrence: str = ""  # gated_delta_net, kimi_delta, mamba, mamba2, lightning, short_convolution
+    state_bytes_per_layer: int = 0  # held per sequence
+    recurrence_flop_per_token: int = 0  # of one layer, beside its matrices
+    matrices: tuple[Matrix, ...] = ()
+    small_parameter_count: int = 0  # convolutions, decays, inner norms, residual mixers: at 16 bit everywhere
+    lookup_parameter_count: int = 0  # tables read by row (n-gram memory, per-layer embeddings)
+    extra_parameter_count: int = 0  # vision and audio towers: counted, not run per text token
+    mtp_layers: int = 0  # multi-token-prediction layers: not part of the counts, loaded for speculation only
     weights_dtype: str = "bf16"
+    linear_weights_dtype: str = ""  # where a checkpoint keeps all but the experts wider ("": the same)
     also_known_as: tuple[str, ...] = ()  # other model ids that share this shape
 
     @property
     def full_layers(self) -> int:
-        return self.layers - self.window_layers
+        return self.layers - self.window_layers - self.attention_free_layers
+
+    @property
+    def attention_layers(self) -> int:
+        return self.layers - self.attention_free_layers
 
     @property
     def is_moe(self) -> bool:
@@ -193,8 +262,20 @@ class LlmArchitecture(Entity):
         return self.kv_lora_rank > 0
 
     @property
+    def mlp_layers(self) -> int:
+        """Layers with an MLP or experts."""
+        return self.layers - self.mlp_free_layers
+
+    @property
     def moe_layers(self) -> int:
-        return self.layers - self.dense_layers if self.is_moe else 0
+        return self.mlp_layers - self.dense_layers if self.is_moe else 0
+
+    def weight_formats(self, weights_dtype: str) -> tuple[str, str]:
+        """Storage format of (ordinary linear layers, experts) when run with these weights: as the checkpoint
+        keeps them, and MXFP4 quantises experts only."""
+        if self.is_moe and self.linear_weights_dtype and weights_dtype == self.weights_dtype:
+            return self.linear_weights_dtype, weights_dtype
+        return ("bf16" if weights_dtype == "mxfp4" and self.is_moe else weights_dtype), weights_dtype
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
