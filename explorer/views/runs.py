@@ -1,7 +1,8 @@
 """A run's results: a tab of the workbench, why a number is what it is, and the Result document.
 
 `explorer/_panel.html`: `run`, `can_change`, `is_baseline`, `result`, `baseline_result`, `strip`, `panel`, `tab`,
-`tabs`: the part of the workbench that changes while a run streams. `explorer/why.html`, for htmx `explorer/_why.html`: `run`, `metric` (id), `value`,
+`tabs`: the part of the workbench that changes while a run streams.
+`explorer/why.html`, for htmx `explorer/_why.html`: `run`, `metric` (id), `value`,
 `tree` (`simcore.why.as_dict`, or None where no formula was kept), `band` (or None), `lines` (the tree flattened:
 list of {depth, node}). A number with a calibrated, assumed or catalog leaf says so at that leaf.
 """
