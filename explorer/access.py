@@ -95,7 +95,8 @@ def readable_runs(viewer: Viewer) -> QuerySet[Run]:
 
 def run_for(viewer: Viewer, pk: UUID | str) -> Run:
     """The run, if the viewer may read its scenario."""
-    return _or_404(readable_runs(viewer).select_related("revision__scenario", "result"), pk=pk)
+    runs = readable_runs(viewer).select_related("revision__scenario", "result").defer("result__why")
+    return _or_404(runs, pk=pk)
 
 
 def share_for(viewer: Viewer, token: str) -> ShareLink:

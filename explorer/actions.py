@@ -213,11 +213,12 @@ def rename(viewer: Viewer, scenario: SavedScenario, name: str) -> None:
             allowed=MAX_NAME,
         )
     before, document = scenario.current, {**scenario.document, "name": name}
+    outcome = plan_for(viewer, document)
     with transaction.atomic():
         revision = scenario.add_revision(document, parent=before)
         under_way = Run.objects.filter(revision=before, status__in=UNFINISHED)
         if not under_way.update(revision=revision):
-            start_run(scenario, revision, plan_for(viewer, document))
+            start_run(scenario, revision, outcome)
 
 
 def save(scenario: SavedScenario, label: str) -> None:
@@ -244,27 +245,30 @@ def redo(viewer: Viewer, scenario: SavedScenario) -> Run | None:
 
 def go_to(viewer: Viewer, scenario: SavedScenario, number: int) -> Run | None:
     """Go to a revision by its number, if it exists."""
-    return _go(viewer, scenario, scenario.revisions.filter(number=number).first())
+    return _go(viewer, scenario, scenario.revisions.filter(number=min(number, 2**31 - 1)).first())
 
 
 def _go(viewer: Viewer, scenario: SavedScenario, revision: Revision | None) -> Run | None:
     if revision is None:
         return None
+    outcome = plan_for(viewer, revision.document)
     with transaction.atomic():
         scenario.go(revision)
-        return start_run(scenario, revision, plan_for(viewer, revision.document))
+        return start_run(scenario, revision, outcome)
 
 
 def pin(viewer: Viewer, scenario: SavedScenario, other: SavedScenario | None = None) -> None:
     """Compare with the current state from now on, or with a copy of another scenario's."""
+    copied = other is not None and other.pk != scenario.pk
+    document = other.document if other is not None and copied else scenario.document
+    outcome = plan_for(viewer, document)
     with transaction.atomic():
         source = scenario.current
-        if other is not None and other.pk != scenario.pk:
-            source = scenario.add_revision(other.document, label=other.name, go=False)
+        if source is None or (other is not None and copied):
+            source = scenario.add_revision(document, label=other.name if other else "", go=False)
         scenario.baseline = source
         scenario.save(update_fields=["baseline"])
-        if source is not None and not source.runs.exclude(status="cancelled").exists():
-            start_run(scenario, source, plan_for(viewer, source.document))
+        start_run(scenario, source, outcome)
 
 
 def unpin(scenario: SavedScenario) -> None:

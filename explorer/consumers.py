@@ -63,11 +63,12 @@ class RunConsumer(AsyncWebsocketConsumer):
             await self.close(code=GONE)
 
     async def _replay(self) -> None:
+        over = await self._is_over()  # asked first: what has ended says nothing more, so then all is told
         async with self.turn:
             while events := await self._events_after(self.last_seq):
                 for event in events:
                     await self._forward(event)
-        if await self._is_over():
+        if over:
             await self.close(code=1000)
 
     async def _forward(self, event: dict[str, Any]) -> None:
@@ -86,8 +87,7 @@ class RunConsumer(AsyncWebsocketConsumer):
 
     @database_sync_to_async
     def _is_over(self) -> bool:
-        """The run has ended, and this socket has told all of it."""
-        return Run.objects.filter(pk=self.run_id, status__in=ENDED, last_seq__lte=self.last_seq).exists()
+        return Run.objects.filter(pk=self.run_id, status__in=ENDED).exists()
 
     @database_sync_to_async
     def _events_after(self, seq: int) -> list[dict[str, Any]]:

@@ -43,7 +43,10 @@ def comparison_of(entries: Sequence[Entry]) -> Comparison | None:
     results = [entry.result for entry in entries]
     if len(entries) < 2 or any(result is None for result in results):
         return None
-    scenarios = [Scenario.parse(entry.document) for entry in entries]
+    try:
+        scenarios = [Scenario.parse(entry.document) for entry in entries]
+    except InputError:  # saved under an older schema, and not edited since
+        return None
     return compare(scenarios, [result["metrics"] for result in results if result])
 
 

@@ -17,12 +17,14 @@ from celery import shared_task
 from celery.exceptions import SoftTimeLimitExceeded
 from celery.signals import worker_init
 from django.conf import settings
+from django.contrib.sessions.backends.db import SessionStore
+from django.core.cache import cache
 from django.db import transaction
 from django.utils import timezone
 
 from explorer.access import Viewer, own_traces, viewer_owning
 from explorer.events import RunLog, RunStoppedError
-from explorer.models import CachedResult, Run
+from explorer.models import CachedResult, Run, RunEvent, SavedScenario, ShareLink, TraceUpload
 from explorer.models.fields import plain
 from explorer.models.run import WAITING, Status
 from simcore.analysis import analyse
@@ -38,6 +40,7 @@ from simcore.workload.traces import TraceTable, cut
 
 logger = logging.getLogger(__name__)
 
+PRUNE_EVERY_S = 3600
 TOO_LONG = "the simulation took longer than {allowed} s; ask for fewer requests or a smaller cluster"
 BROKEN = "the simulation stopped on a fault of ours, which has been logged; change an input, or report it"
 LOST_TWICE = "two workers stopped while they simulated this; it may need more memory than they have"
@@ -136,7 +139,12 @@ def sentence(code: str, template: str, **params: Any) -> dict[str, Any]:
 
 
 def reap() -> int:
-    """Look for lost runs, queue them again or fail them; returns how many. Any number of reapers may look."""
+    """Look for lost runs, queue them again or fail them; returns how many. Any number of reapers may look.
+
+    Now and then it also prunes.
+    """
+    if cache.add("explorer.pruned", True, timeout=PRUNE_EVERY_S):
+        prune()
     now = timezone.now()
     stale = now - timedelta(seconds=settings.RUN_STALE_AFTER_S)
     unclaimed = now - timedelta(seconds=settings.RUN_UNCLAIMED_AFTER_S)
@@ -160,6 +168,22 @@ def _lost(run: Run, reason: str) -> bool:
     if lost:
         enqueue(run)
     return lost
+
+
+def prune() -> None:
+    """Delete what nobody will ask for: the work of stale runs, logs told to the end, results without a run,
+    and the sandboxes of sessions that have ended.
+    """
+    now = timezone.now()
+    a_day_ago, a_week_ago = now - timedelta(days=1), now - timedelta(days=7)
+    Run.objects.filter(status=Status.CANCELLED, ended_at__lt=a_day_ago).delete()
+    RunEvent.objects.filter(run__ended_at__lt=a_day_ago).delete()
+    CachedResult.objects.filter(runs=None, created_at__lt=a_week_ago).delete()
+    session_end = now - timedelta(seconds=settings.SESSION_COOKIE_AGE)
+    SavedScenario.objects.filter(owner=None, updated_at__lt=session_end).delete()
+    TraceUpload.objects.filter(owner=None, created_at__lt=session_end).delete()
+    ShareLink.objects.filter(owner=None, created_at__lt=session_end).delete()
+    SessionStore.clear_expired()
 
 
 def _tell_again(run: Run) -> bool:

@@ -21,6 +21,7 @@ scenario_patterns = [
     path("delete/", edit.delete, name="delete"),
     path("undo/", edit.undo, name="undo"),
     path("redo/", edit.redo, name="redo"),
+    path("go/", edit.go, name="go"),
     path("cancel/", edit.cancel, name="cancel"),
     path("scenario.yaml", library.scenario_yaml, name="scenario_yaml"),
 ]

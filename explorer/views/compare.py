@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from explorer import exports
 from explorer.access import Viewer, listed_scenarios, scenario_for, uuid_or_404, viewer_of
@@ -20,7 +20,7 @@ from simcore.analysis.compare import MAX_SCENARIOS
 from simcore.errors import InputError
 
 
-@require_GET
+@require_safe
 def compare(request: HttpRequest) -> HttpResponse:
     viewer = viewer_of(request)
     entries = _entries(viewer, request.GET.getlist("s"))
@@ -43,7 +43,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     return render(request, "explorer/compare.html", context)
 
 
-@require_GET
+@require_safe
 def export(request: HttpRequest, suffix: str) -> HttpResponse:
     """The comparison as a file."""
     if suffix not in exports.FORMATS:

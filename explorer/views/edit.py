@@ -1,8 +1,9 @@
 """What the owner does to a scenario. All are POST; without htmx each leads back to the workbench.
 
 Form fields: edit: scenario paths, as typed · save: `label` · rename: `name` · visibility: `visibility` · share: `days`
-(optional) · pin: `source` (optional scenario id) or `clear=1` · all: `tab` (where to come back to).
-With htmx, edit, undo, redo, pin and cancel answer with `explorer/_workbench.html` (see `views.workbench`).
+(optional) · go: `number` of a revision · pin: `source` (optional scenario id) or `clear=1` · all: `tab` (where to come
+back to).
+With htmx, edit, undo, redo, go, pin and cancel answer with `explorer/_workbench.html` (see `views.workbench`).
 """
 
 from collections.abc import Callable
@@ -48,6 +49,17 @@ def undo(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_POST
 def redo(request: HttpRequest, pk: UUID) -> HttpResponse:
     return _change(request, pk, actions.redo)
+
+
+@require_POST
+def go(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """To a named state, by its number."""
+    number = request.POST.get("number", "")
+    return _change(
+        request,
+        pk,
+        lambda viewer, scenario: actions.go_to(viewer, scenario, int(number) if number.isdecimal() else 0),
+    )
 
 
 @require_POST

@@ -7,7 +7,7 @@ pasted, when it was refused), `errors` (list of Message).
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from explorer import actions
 from explorer.access import viewer_of
@@ -18,7 +18,7 @@ from simcore.errors import InputError, Message, TrimtabError
 from simcore.scenario.stories import stories
 
 
-@require_GET
+@require_safe
 def home(request: HttpRequest) -> HttpResponse:
     return _home(request)
 

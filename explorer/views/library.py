@@ -15,7 +15,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
 from explorer import actions, exports
 from explorer.access import listed_scenarios, own_traces, scenario_for, uuid_or_404, viewer_of
@@ -31,7 +31,7 @@ COLUMNS = ("timestamp_s", "input_tokens", "output_tokens")
 SHOWN = 200
 
 
-@require_GET
+@require_safe
 def library(request: HttpRequest) -> HttpResponse:
     viewer = viewer_of(request)
     newest = Run.objects.filter(revision=OuterRef("current")).order_by("-created_at")
@@ -46,7 +46,7 @@ def library(request: HttpRequest) -> HttpResponse:
     return render(request, "explorer/library.html", context)
 
 
-@require_GET
+@require_safe
 def entry(request: HttpRequest, kind: str, slug: str) -> HttpResponse:
     """One chip, server, switch, model or price book, each figure with its source."""
     entries = getattr(default_catalog(), kind) if kind in KINDS else {}
@@ -111,7 +111,7 @@ def _upload_page(request: HttpRequest, *, errors: tuple[Message, ...] = ()) -> H
     return render(request, "explorer/upload.html", context, status=422 if errors else 200)
 
 
-@require_GET
+@require_safe
 def scenario_yaml(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The document as it was typed."""
     scenario = scenario_for(viewer_of(request), pk)

@@ -8,22 +8,22 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from simcore import glossary
 
 
-@require_GET
+@require_safe
 def help_page(request: HttpRequest) -> HttpResponse:
     return render(request, "explorer/help.html", {"terms": list(glossary.ENTRIES.values())})
 
 
-@require_GET
+@require_safe
 def methods(request: HttpRequest) -> HttpResponse:
     return render(request, "explorer/methods.html", {"terms": list(glossary.ENTRIES.values())})
 
 
-@require_GET
+@require_safe
 @never_cache
 def healthz(request: HttpRequest) -> HttpResponse:
     """200 where the database answers."""

@@ -7,7 +7,7 @@
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from explorer import exports
 from explorer.access import viewer_of
@@ -15,7 +15,7 @@ from explorer.charts import TABS, panel, strip
 from explorer.models import ShareLink
 
 
-@require_GET
+@require_safe
 @never_cache
 def shared(request: HttpRequest, token: str) -> HttpResponse:
     link = ShareLink.objects.filter(token=token).first()

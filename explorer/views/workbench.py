@@ -5,7 +5,8 @@
 `explorer.forms`), `draft` ({path: {typed, message}} of refused values), `errors` ({path: Message} of this edit),
 `run` (Run or None), `result` (Result document or what has streamed so far, or None), `baseline` (Revision or None),
 `baseline_result`, `strip`, `panel`, `tab`, `tabs`, `can_change`, `can_undo`, `can_redo`, `is_baseline` (the current
-state is the baseline), `traces` (own uploads), `links` (own live shares), `visibilities`.
+state is the baseline), `traces` (own uploads), `named` (revisions with a
+label), `links` (own live shares), `visibilities`.
 The socket of the run is `/ws/runs/<run.pk>/?after=<run.last_seq>`.
 """
 
@@ -14,7 +15,7 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from explorer.access import Viewer, own_traces, scenario_for, viewer_of
 from explorer.actions import Edit, latest_run
@@ -24,7 +25,7 @@ from explorer.models import SavedScenario, Visibility
 from explorer.views.common import is_htmx
 
 
-@require_GET
+@require_safe
 def workbench(request: HttpRequest, pk: UUID, tab: str = "overview") -> HttpResponse:
     viewer = viewer_of(request)
     return render_workbench(request, viewer, scenario_for(viewer, pk), tab=tab)
@@ -63,6 +64,7 @@ def workbench_context(
         "can_undo": can_change and revision is not None and revision.parent_id is not None,
         "can_redo": can_change and revision is not None and revision.children.exists(),
         "traces": traces,
+        "named": scenario.revisions.exclude(label="") if can_change else (),
         "links": scenario.shares.filter(viewer.owned, revoked_at=None).order_by("-created_at"),
         "visibilities": Visibility.choices,
         "tabs": TABS,

@@ -41,6 +41,7 @@ CHANGE = (
     ("rename", {"name": "another"}),
     ("undo", {}),
     ("redo", {}),
+    ("go", {"number": "1"}),
     ("cancel", {}),
     ("delete", {}),
 )
@@ -235,7 +236,7 @@ def test_every_address_is_tested_here() -> None:
     """A new address must take its place in this file."""
     known = {
         "home", "start", "story", "workbench", "edit", "fork", "pin", "save", "share", "visibility", "rename",
-        "delete", "undo", "redo", "cancel", "scenario_yaml", "panel", "why", "result_json", "compare", "export",
+        "delete", "undo", "redo", "go", "cancel", "scenario_yaml", "panel", "why", "result_json", "compare", "export",
         "library", "entry", "traces", "shared", "revoke", "login", "logout", "signup", "help", "methods", "healthz",
     }  # fmt: skip
 

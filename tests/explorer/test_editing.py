@@ -282,6 +282,19 @@ def test_a_revision_can_be_named(scenario: SavedScenario, as_alice: Client) -> N
     assert scenario.revisions.get().label == "before the spine went"
 
 
+@pytest.mark.parametrize(
+    ("number", "count"), [("1", 64), ("2", 128), ("99", 128), ("x", 128), ("9" * 30, 128)]
+)
+def test_one_goes_back_to_a_named_state(
+    number: str, count: int, scenario: SavedScenario, as_alice: Client
+) -> None:
+    as_alice.post(f"/s/{scenario.pk}/save/", {"label": "before"})
+    as_alice.post(f"/s/{scenario.pk}/edit/", {"hardware.chip_count": "128"})
+    assert [str(state) for state in as_alice.get(f"/s/{scenario.pk}/").context["named"]] == ["before"]
+    as_alice.post(f"/s/{scenario.pk}/go/", {"number": number})
+    assert counts(scenario) == count
+
+
 def test_a_new_name_simulates_nothing(finished: Run, as_alice: Client, queue: list[Any]) -> None:
     scenario = finished.revision.scenario
     as_alice.post(f"/s/{scenario.pk}/rename/", {"name": "配平"})

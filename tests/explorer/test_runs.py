@@ -16,7 +16,7 @@ from explorer.access import Viewer
 from explorer.events import RunLog, RunStoppedError
 from explorer.management.commands.reap import reap_once
 from explorer.models import CachedResult, Run, RunEvent, SavedScenario, Status
-from explorer.tasks import reap, run_simulation
+from explorer.tasks import prune, reap, run_simulation
 from simcore.errors import InfeasibleError
 from tests.explorer.conftest import DOCUMENT, kinds, run_of
 
@@ -295,6 +295,25 @@ def test_the_supervisor_reaps(scenario: SavedScenario) -> None:
     reap_once()
     run.refresh_from_db()
     assert run.status == Status.LOST
+
+
+def test_what_nobody_will_ask_for_is_pruned(finished: Run, alice: User, work: Any) -> None:
+    viewer, scenario = Viewer(user=alice), finished.revision.scenario
+    stale = actions.edit(viewer, scenario, {"hardware.chip_count": "128"}).run
+    actions.edit(viewer, scenario, {"hardware.chip_count": "256"})
+    sandboxed = actions.create_scenario(Viewer(sandbox="charlies-key"), {**DOCUMENT, "run": {"seed": 5}})
+    prune()
+    assert Run.objects.count() == 4
+    long_ago = timezone.now() - timedelta(days=100)
+    Run.objects.exclude(ended_at=None).update(ended_at=long_ago)
+    SavedScenario.objects.filter(pk=sandboxed.pk).update(updated_at=long_ago)
+    prune()
+    assert stale is not None
+    assert not Run.objects.filter(pk=stale.pk).exists()
+    assert not SavedScenario.objects.filter(pk=sandboxed.pk).exists()
+    finished.refresh_from_db()
+    assert finished.result_document is not None
+    assert not finished.events.exists()
 
 
 # --- the log --------------------------------------------------------------------------------------------------

@@ -42,7 +42,9 @@ async def listening(
         yield socket
     finally:
         await socket.disconnect(timeout=PATIENCE_S)
-        await database_sync_to_async(lambda: connection.close())()  # waits for what the consumer was still asking
+        await database_sync_to_async(
+            lambda: connection.close()
+        )()  # waits for what the consumer was still asking
 
 
 async def hear(socket: WebsocketCommunicator, count: int) -> list[dict[str, Any]]:
@@ -139,6 +141,12 @@ async def test_a_page_that_comes_back_hears_what_it_missed(
 
 async def test_a_page_that_missed_nothing_is_told_so(finished: Run, as_alice: Client) -> None:
     async with listening(as_alice, finished, after=finished.last_seq) as socket:
+        assert await closing(socket) == 1000
+
+
+async def test_a_page_of_a_run_whose_log_is_pruned_is_told_so(finished: Run, as_alice: Client) -> None:
+    await finished.events.all().adelete()
+    async with listening(as_alice, finished, after=1) as socket:
         assert await closing(socket) == 1000
 
 
