@@ -50,7 +50,7 @@ def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | No
     tables = cluster_tables(hardware, fabric, cost) | (pool_tables(serving) if serving else {})
     return Plan(
         scenario=scenario,
-        resolved=_resolved(hardware, serving),
+        resolved=_resolved(hardware, fabric, serving),
         digest=_digest(scenario, hardware, serving, cost, trace),
         seed=scenario.run.seed,
         chip=hardware.chip,
@@ -223,11 +223,11 @@ def _serving_warnings(requests: Requests, idle: int, pool: PoolPlan) -> list[Mes
     return found
 
 
-def _resolved(hardware: Hardware, serving: ServingPlan | None) -> dict[str, Any]:
+def _resolved(hardware: Hardware, fabric: Fabric, serving: ServingPlan | None) -> dict[str, Any]:
     """What `auto` became, by scenario path."""
     found: dict[str, Any] = {"hardware.server": hardware.server.slug}
     for key, value in hardware.topology.model_dump(mode="json").items():
-        found[f"topology.{key}"] = value
+        found[f"topology.{key}"] = _chosen(key, value, fabric)
     if serving is not None:
         pool = serving.pool
         found |= {
@@ -240,6 +240,13 @@ def _resolved(hardware: Hardware, serving: ServingPlan | None) -> dict[str, Any]
             "serving.kv.dtype": serving.inputs.kv_dtype,
         }
     return found
+
+
+def _chosen(key: str, value: Any, fabric: Fabric) -> Any:
+    """What the fabric made of `auto`; inside one server no tier is built."""
+    if value != "auto":
+        return value
+    return {"tiers": len(fabric.tiers), "hb_domain_size": fabric.hb_domain_size}.get(key, value)
 
 
 def _digest(
