@@ -25,6 +25,7 @@ EDGE = 4
 CUBE_CHIPS = EDGE**3
 FACE_LINKS = EDGE**2
 CHIPS_PER_HOST = 4
+_SHAPE = "the most cubic torus of all cubes"
 # Usable ports: 128 of Palomar's 136; 288 fibres per switch in a 144-cube Ironwood pod.
 SWITCH_PORTS = (128, 288)
 
@@ -51,7 +52,7 @@ def build(spec: OcsPod, site: Site) -> Fabric:
     switches = constant(3 * FACE_LINKS, "3 dimensions × 16 positions")
     rate = link_rate(site, 3)
     # A cut through the longest dimension meets two links of every ring across it.
-    cut = 2 * cubes * CUBE_CHIPS / leaf(max(shape), "longest_dimension", kind="derived")
+    cut = 2 * cubes * CUBE_CHIPS / leaf(max(shape), "longest_dimension", kind="derived", source=_SHAPE)
     bisection = (cut * rate).named("bisection_bytes_per_s")
     modules = int(fibres.value)
     return Fabric(
@@ -126,7 +127,9 @@ def _inside_one_cube(spec: OcsPod, site: Site) -> Fabric:
     rate = link_rate(site, 3)
     longest = max(shape)
     cut = (
-        chips / leaf(longest, "longest_dimension", kind="derived") if longest > 1 else constant(0, "one chip")
+        chips / leaf(longest, "longest_dimension", kind="derived", source=_SHAPE)
+        if longest > 1
+        else constant(0, "one chip")
     )
     bisection = (cut * rate).named("bisection_bytes_per_s")
     count = int(links.value)

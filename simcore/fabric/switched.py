@@ -106,7 +106,13 @@ def single_server(spec: SwitchedSpec, site: Site, kind: str) -> Fabric:
         params={"chip_count": site.chip_count},
         path="topology",
     )
-    rate = leaf(site.scaleup_bytes_per_s or site.nic_bytes_per_s, "scaleup_bytes_per_s", kind="catalog")
+    inside = site.scaleup_bytes_per_s
+    rate = leaf(
+        inside or site.nic_bytes_per_s,
+        "scaleup_bytes_per_s" if inside else "nic_bytes_per_s",
+        kind="catalog",
+        source="chip" if inside else "server",
+    )
     bisection = leaf(site.chip_count, "chip_count", path="hardware.chip_count") / 2 * rate
     zero = constant(0, "no network between servers")
     counts = ("switch", "link", "transceiver", "routing_adjacency")

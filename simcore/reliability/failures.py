@@ -61,7 +61,7 @@ def mtbf_term(*, server_count: int, failures: str) -> Term:
         path="reliability.failures",
         dimension="",
     )
-    servers = leaf(server_count, "server_count", kind="derived")
+    servers = leaf(server_count, "server_count", kind="derived", source="servers that hold the slice")
     second = constant(1000 * SECONDS_PER_DAY, "seconds in 1,000 days")
     return (second / (servers * per_thousand)).named("mtbf_s")
 
