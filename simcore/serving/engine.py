@@ -41,8 +41,11 @@ class Engine:
         router: Router,
         requests: Requests,
     ) -> None:
-        if len(requests) > 0 and block_count < 1:
+        if block_count < 1:
             raise ValueError(f"a replica needs at least one KV block, got {block_count}")
+        if len(table.head_s) <= scheduler.max_num_seqs:
+            seated = len(table.head_s) - 1
+            raise ValueError(f"the step table ends at {seated} sequences, fewer than the scheduler seats")
         self._requests = requests
         self._block_size = block_size_tokens
         self._replica_count = replica_count
@@ -60,7 +63,7 @@ class Engine:
         for name in ("first_token_s", "finish_s", "scheduled_s"):
             self._rows[name] = math.nan
         self._token_s = np.ascontiguousarray(table.linear_s + table.comm_s + table.overhead_s)
-        self._sampled_s = _as_long_as(table.head_s, scheduler.max_num_seqs + 1)
+        self._sampled_s = np.ascontiguousarray(table.head_s[: scheduler.max_num_seqs + 1])
         self._token_iterations = np.zeros(len(self._token_s))
         self._sampled_iterations = np.zeros(len(self._sampled_s))
         self._gaps = np.zeros(state.GAP_BINS, np.int64)
@@ -275,12 +278,3 @@ def _lanes(
         lanes[name] = -1
     room["spare"] = np.arange(replica_count * stride)[::-1].reshape(replica_count, stride)[::-1].ravel()
     return lanes, seats, room
-
-
-def _as_long_as(table: Floats, size: int) -> Floats:
-    """The first `size` entries; a table that is too short goes on in proportion."""
-    if len(table) >= size:
-        return np.ascontiguousarray(table[:size])
-    last = len(table) - 1
-    more = table[last] * np.arange(last + 1, size) / max(1, last)
-    return np.concatenate([table, more])

@@ -207,6 +207,14 @@ def test_tight_memory_makes_progress_and_what_cannot_fit_is_rejected_at_once(kin
     assert totals.kv_usage_max_fraction == 1.0
 
 
+def test_replicas_beyond_the_requests_cost_nothing_and_stand_idle() -> None:
+    run = engine(poisson_requests(5, rate=1.0), replica_count=1_000_000, block_size=1024)
+    run.run()
+    assert sorted(run.records().replica.tolist()) == [0, 1, 2, 3, 4]
+    assert run.totals().replica_count == 1_000_000
+    assert run.totals().kv_usage_mean_fraction < 1e-6
+
+
 def test_a_million_requests_are_counted_in_little_memory() -> None:
     program = (
         "import resource, numpy as np\n"
