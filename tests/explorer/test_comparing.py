@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from html.parser import HTMLParser
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from explorer import actions
 from explorer.access import Viewer
 from explorer.models import Run, SavedScenario
 from simcore.scenario import load_document
-from tests.explorer.conftest import DOCUMENT, run_of
+from tests.explorer.conftest import DOCUMENT, SERVING, run_of
 
 pytestmark = pytest.mark.django_db
 
@@ -73,12 +74,36 @@ def test_json_is_read_by_programs(pair: list[SavedScenario], as_alice: Client) -
     assert loaded["names"] == ["Two leaves", EVIL]
 
 
+class Needs(HTMLParser):
+    """What a page would fetch or run."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.plots = 0
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.plots += tag == "svg" and dict(attributes).get("viewbox", "").startswith("0 0 880")  # type: ignore[union-attr]
+        self.found += [tag] if tag in ("script", "link", "img", "iframe", "object") else []
+        self.found += [name for name, value in attributes if name in ("src", "href") or name.startswith("on")]
+
+
 def test_html_needs_nothing_but_itself(pair: list[SavedScenario], as_alice: Client) -> None:
     text = as_alice.get(f"/c/export/html/?{query(pair)}").content.decode()
-    assert "<script>alert" not in text
-    assert 'src="http' not in text
-    assert 'href="/' not in text
+    assert Needs(text).found == []
+    assert "url(http" not in text
     assert "Two leaves" in text
+
+
+def test_html_draws_the_distributions(alice: User, as_alice: Client, work: Any) -> None:
+    viewer = Viewer(user=alice)
+    faster = {**SERVING, "name": EVIL, "hardware": {"chip": "nvidia-h200-sxm", "chip_count": 1}}
+    scenarios = [actions.create_scenario(viewer, document) for document in (SERVING, faster)]
+    for scenario in scenarios:
+        work(run_of(scenario))
+    needs = Needs(as_alice.get(f"/c/export/html/?{query(scenarios)}").content.decode())
+    assert (needs.found, needs.plots) == ([], 3)
 
 
 def test_a_format_that_is_none_is_404(pair: list[SavedScenario], as_alice: Client) -> None:

@@ -1,21 +1,13 @@
-"""What leaves the site as a file: comparisons (html, csv, json, md) and scenarios (yaml)."""
+"""What is compared: a scenario and the run that speaks for it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from explorer.models import Run, SavedScenario
 from simcore.analysis.compare import Comparison, compare
 from simcore.errors import InputError
-from simcore.report import render
-from simcore.scenario import Scenario, dump_document
-
-FORMATS: Final[Mapping[str, str]] = {
-    "html": "text/html; charset=utf-8",
-    "csv": "text/csv; charset=utf-8",
-    "json": "application/json",
-    "md": "text/markdown; charset=utf-8",
-}
+from simcore.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,20 +40,3 @@ def comparison_of(entries: Sequence[Entry]) -> Comparison | None:
     except InputError:  # saved under an older schema, and not edited since
         return None
     return compare(scenarios, [result["metrics"] for result in results if result])
-
-
-def render_comparison(entries: Sequence[Entry], suffix: str) -> str:
-    """The comparison as text in one of FORMATS."""
-    comparison = comparison_of(entries)
-    if comparison is None:
-        raise InputError.at(
-            "",
-            "export.not_ready",
-            "a comparison needs two or more scenarios with a result each; wait for their runs",
-        )
-    return render(comparison, suffix)
-
-
-def scenario_yaml(document: Mapping[str, Any]) -> str:
-    """The document as it was typed, in YAML: `trimtab run` reads it, and so does Home."""
-    return dump_document(document)

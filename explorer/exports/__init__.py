@@ -1,0 +1,36 @@
+"""What leaves the site as a file: comparisons (html, csv, json, md) and scenarios (yaml)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from explorer.exports.entries import Entry, comparison_of
+from explorer.exports.page import comparison_page
+from simcore.errors import InputError
+from simcore.report import render
+from simcore.scenario import dump_document
+
+__all__ = ["FORMATS", "Entry", "comparison_of", "render_comparison", "scenario_yaml"]
+
+FORMATS: Final[Mapping[str, str]] = {
+    "html": "text/html; charset=utf-8",
+    "csv": "text/csv; charset=utf-8",
+    "json": "application/json",
+    "md": "text/markdown; charset=utf-8",
+}
+
+
+def render_comparison(entries: Sequence[Entry], suffix: str) -> str:
+    """The comparison as text in one of FORMATS."""
+    comparison = comparison_of(entries)
+    if comparison is None:
+        raise InputError.at(
+            "",
+            "export.not_ready",
+            "a comparison needs two or more scenarios with a result each; wait for their runs",
+        )
+    return comparison_page(entries) if suffix == "html" else render(comparison, suffix)
+
+
+def scenario_yaml(document: Mapping[str, Any]) -> str:
+    """The document as it was typed, in YAML: `trimtab run` reads it, and so does Home."""
+    return dump_document(document)
