@@ -7,6 +7,7 @@ traceback), 3 infeasible (the binding constraint and the nearest change that fit
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -135,17 +136,29 @@ def _explain(options: argparse.Namespace) -> None:
         result = result.with_findings(analyse(planned, result))
         term = result.why.get(options.metric)
         if term is None:
-            raise InputError.at(
-                "METRIC",
-                "metric.unknown",
-                "got {got!r}; this scenario has {allowed}",
-                got=options.metric,
-                allowed=", ".join(sorted(result.why)),
-            )
+            raise _no_such_metric(options.metric, result)
     if options.json:
         print(json.dumps(why.as_dict(term), indent=2))
     else:
         print(why.as_latex(term) if options.latex else why.as_text(term))
+
+
+def _no_such_metric(metric: str, result: Result) -> InputError:
+    if metric in result.metrics:
+        return InputError.at(
+            "METRIC",
+            "metric.word",
+            "{got} is the word {word!r}, which has no tree; ask for a number",
+            got=metric,
+            word=result.metrics[metric],
+        )
+    return InputError.at(
+        "METRIC",
+        "metric.unknown",
+        "got {got!r}; closest: {closest} (all: `trimtab run FILE`)",
+        got=metric,
+        closest=", ".join(difflib.get_close_matches(metric, result.why, n=3, cutoff=0.0)),
+    )
 
 
 def _compare(options: argparse.Namespace) -> None:
@@ -161,6 +174,9 @@ def _compare(options: argparse.Namespace) -> None:
         files.insert(0, files.pop(files.index(options.baseline)))
     plans = [_planned(file, []) for file in files]
     results = [simulate(one) for one in plans]
+    for one, result in zip(plans, results, strict=True):
+        for warning in result.warnings:
+            print(f"warning: {one.scenario.name}: {warning}", file=sys.stderr)
     text = render(
         compare([one.scenario for one in plans], [result.metrics for result in results]), options.format
     )

@@ -129,13 +129,28 @@ def _find(shelf: Mapping[str, T], slug: str, path: str, what: str) -> T:
         return shelf[slug]
     known = list(shelf)
     close = difflib.get_close_matches(slug.lower(), known, n=3, cutoff=0.4) or known[:8]
+    found = {"what": what, "got": slug[:80], "closest": ", ".join(close)}
+    if what == "model":
+        raise InputError.at(
+            path,
+            "catalog.unknown",
+            "no {what} {got!r} in the catalog; closest: {closest} (all: `trimtab catalog`). Any other model: give "
+            "its config.json as model.config",
+            **found,
+        )
+    if what == "chip":
+        raise InputError.at(
+            path,
+            "catalog.unknown",
+            "no {what} {got!r} in the catalog; closest: {closest} (all: `trimtab catalog`). Any other chip: take a "
+            "near one and set hardware.chip_overrides",
+            **found,
+        )
     raise InputError.at(
         path,
         "catalog.unknown",
         "no {what} {got!r} in the catalog; closest: {closest} (all: `trimtab catalog`)",
-        what=what,
-        got=slug[:80],
-        closest=", ".join(close),
+        **found,
     )
 
 

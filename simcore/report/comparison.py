@@ -58,11 +58,20 @@ def as_markdown(comparison: Comparison) -> str:
     ]
     return (
         f"# {' against '.join(comparison.names)}\n\n"
-        f"{len(inputs)} inputs differ, {comparison.equal_input_count} are equal.\n\n"
+        f"{_what_differs(comparison)}\n\n"
         + _markdown_table(["Input", "Path", *comparison.names], inputs)
         + "\n"
         + _markdown_table(["Result", *comparison.names], metrics)
     )
+
+
+def _what_differs(comparison: Comparison) -> str:
+    """How many inputs differ, and whether that made any difference."""
+    count = len(comparison.inputs)
+    differ = "1 input differs" if count == 1 else f"{count} inputs differ"
+    counted = f"{differ}, {comparison.equal_input_count} are equal."
+    same = all(cell.verdict == "same" for row in comparison.metrics for cell in row.cells)
+    return f"{counted} No result differs: what was changed has no effect here." if count and same else counted
 
 
 def as_html(comparison: Comparison) -> str:
@@ -73,7 +82,7 @@ def as_html(comparison: Comparison) -> str:
     title = html.escape(" against ".join(comparison.names))
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-        f"<h1>{title}</h1><p>{len(inputs)} inputs differ, {comparison.equal_input_count} are equal.</p>"
+        f"<h1>{title}</h1><p>{html.escape(_what_differs(comparison))}</p>"
         + _html_table(["Input", "Path", *comparison.names], inputs)
         + _html_table(["Result", *comparison.names], metrics)
         + "</html>\n"

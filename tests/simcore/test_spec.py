@@ -1,0 +1,26 @@
+"""What is refused because nothing models it says so, instead of counting tuple items."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simcore.errors import InputError
+from simcore.scenario import Scenario
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ({"hardware": {"pools": [{"name": "a"}]}}, "hardware.pools: got .* nothing of this kind is modelled"),
+        ({"serving": {"kv": {"offload": ["host"]}}}, "serving.kv.offload: got .* so leave it empty"),
+        ({"serving": {"kv": {"enable_prefix_caching": True}}}, "got True; only False is modelled"),
+        ({"serving": {"kv": {"allocator": "contiguous_max"}}}, "'contiguous_max'; only 'paged' is modelled"),
+        ({"run": {"replications": 5}}, "run.replications: got 5; only 1 is modelled"),
+        ({"workload": {"kind": "training"}}, "got 'training'; input should be 'serving' or 'none'"),
+    ],
+)
+def test_what_is_not_modelled_is_named(section: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Scenario.parse({"name": "x"} | section)
