@@ -196,7 +196,8 @@ def _closing(plan: Plan, result: Result, best: Doubling) -> list[Message]:
     return [
         Message(
             code="finding.bound",
-            template="{share} of the working time is {top}; doubling {resource} brings most, {gain}",
+            template="{share} of the working time is {top}; at full load, doubling {resource} adds most capacity, "
+            "{gain}",
             params={
                 "share": f"{top['fraction'] / whole:.0%}",
                 "top": glossary.resource_label(top["resource"]),
