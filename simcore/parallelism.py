@@ -57,29 +57,57 @@ class PipelineStage:
     window_layers: int
     is_first: bool
     is_last: bool
+    attention_free_layers: int = 0
+    mlp_free_layers: int = 0
+    recurrent_layers: int = 0
+    share: float = 1.0  # of the model's layers
 
     @property
     def dense_layers(self) -> int:
-        return self.layers - self.moe_layers
+        """Layers with an MLP that is not a mixture of experts."""
+        return self.layers - self.mlp_free_layers - self.moe_layers
 
     @property
     def full_layers(self) -> int:
-        return self.layers - self.window_layers
+        return self.layers - self.window_layers - self.attention_free_layers
+
+    @property
+    def attention_layers(self) -> int:
+        return self.layers - self.attention_free_layers
+
+    @property
+    def depth(self) -> float:
+        """Layers of two blocks (one that mixes tokens, one MLP): what launches and norms count in."""
+        mixing = self.attention_layers + self.recurrent_layers
+        return (mixing + self.layers - self.mlp_free_layers) / 2
 
 
 def pipeline_stages(arch: LlmArchitecture, pp: int) -> tuple[PipelineStage, ...]:
-    """The stages of a model. Only counts are known, so leading layers are the dense ones and window layers
+    """The stages of a model. Only counts are known, so leading layers are the dense ones and all other kinds
     are spread evenly."""
     stages, start = [], 0
     for index, layers in enumerate(stage_layers(arch.layers, pp)):
         end = start + layers
-        dense = max(0, min(end, arch.dense_layers) - start) if arch.is_moe else layers
-        window = round(arch.window_layers * end / arch.layers)
-        window -= round(arch.window_layers * start / arch.layers)
+
+        def spread(count: int, start: int = start, end: int = end) -> int:
+            return round(count * end / arch.layers) - round(count * start / arch.layers)
+
+        mlp_free = spread(arch.mlp_free_layers)
+        if not arch.is_moe:
+            moe = 0
+        elif arch.mlp_free_layers:
+            moe = min(spread(arch.moe_layers), layers - mlp_free)
+        else:
+            moe = layers - max(0, min(end, arch.dense_layers) - start)
+        free = spread(arch.attention_free_layers)
         stage = PipelineStage(
             layers=layers,
-            moe_layers=layers - dense,
-            window_layers=window,
+            moe_layers=moe,
+            window_layers=min(spread(arch.window_layers), layers - free),
+            attention_free_layers=free,
+            mlp_free_layers=mlp_free,
+            recurrent_layers=spread(arch.recurrent_layers),
+            share=layers / arch.layers,
             is_first=index == 0,
             is_last=index == pp - 1,
         )

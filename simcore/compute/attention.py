@@ -9,8 +9,8 @@ token. Prefill costs per *pair* (query, key): 4·heads·head_dim FLOP. Two ways 
 - `naive`: the N×N scores are written, read and written by softmax and read again, in 16 bit, and the half
   above the diagonal is not skipped.
 
-Limits: chunk edges, the longest CTA and split-KV reduction are inside the fitted efficiency; a window
-layer costs per pair like a full one, over at most `window` keys.
+This is one layer; `stage_attention.py` adds up the kinds of layers of a model.
+Limits: chunk edges, the longest CTA and split-KV reduction are inside the fitted efficiency.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pydantic import Field
 
 from simcore.catalog.types import Calibration, Chip, LlmArchitecture
 from simcore.compute.calibration import rates
-from simcore.compute.ops import LocalShape, element_bytes, kv_bytes_per_layer_token
+from simcore.compute.local_shape import LocalShape, element_bytes, kv_bytes_per_layer_token
 from simcore.compute.roofline import roofline_s
 from simcore.parallelism import Parallelism
 from simcore.spec import Spec
@@ -61,6 +61,19 @@ class AttentionCost:
     kv_bytes_per_token: Term
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionSetting:
+    """What the cost of attention depends on besides the kind of layer."""
+
+    arch: LlmArchitecture
+    chip: Chip
+    calibration: Calibration
+    parallelism: Parallelism
+    kv_dtype: str
+    attention: Attention
+    context_tokens: int  # decides whether K and V of the running heads fit in L2
+
+
 def attention_cost(
     arch: LlmArchitecture,
     chip: Chip,
@@ -71,8 +84,23 @@ def attention_cost(
     attention: Attention,
     context_tokens: int,
 ) -> AttentionCost:
-    """Cost of one layer. `context_tokens` decides whether K and V of the running heads fit in L2."""
-    shape = LocalShape.of(arch, parallelism)
+    """Cost of one layer of the model's first kind."""
+    setting = AttentionSetting(
+        arch=arch,
+        chip=chip,
+        calibration=calibration,
+        parallelism=parallelism,
+        kv_dtype=kv_dtype,
+        attention=attention,
+        context_tokens=context_tokens,
+    )
+    return layer_cost(setting, LocalShape.of(arch, parallelism))
+
+
+def layer_cost(
+    setting: AttentionSetting, shape: LocalShape, *, in_latent_space: bool = False
+) -> AttentionCost:
+    chip, calibration, kv_dtype = setting.chip, setting.calibration, setting.kv_dtype
     kv_bytes = kv_bytes_per_layer_token(shape, kv_dtype)
     decode_flop = _decode_flop(shape)
     decode_rates = rates(chip, calibration, "attention_decode", _kv_format(kv_dtype), name="attention_decode")
@@ -80,7 +108,8 @@ def attention_cost(
         "decode_attention_s_per_layer_token", "s"
     )
     ends = constant(4.0, "query_and_output_bytes") * _query_width(shape)
-    prefill_s, pair_flop, prefill_share = _prefill(shape, chip, calibration, attention, context_tokens)
+    pair_flop = decode_flop if in_latent_space else _pair_flop(shape)
+    prefill_s, prefill_share = _prefill(setting, shape, pair_flop)
     return AttentionCost(
         decode_s_per_token=decode_s,
         decode_s_per_sequence=(ends / decode_rates.bytes_per_s).named(
@@ -111,8 +140,14 @@ def _decode_flop(shape: LocalShape) -> Term:
         latent, rope = shape.arch.leaf("kv_lora_rank"), shape.arch.leaf("qk_rope_head_dim")
         flop = constant(2.0) * shape.heads * (constant(2.0) * latent + rope)
     else:
-        flop = constant(4.0) * shape.heads * shape.head_dim
+        flop = _score_and_sum_flop(shape)
     return flop.named("decode_attention_flop_per_layer_token", "flop")
+
+
+def _score_and_sum_flop(shape: LocalShape) -> Term:
+    if shape.kind.head_dim == shape.kind.value_dim:
+        return constant(4.0) * shape.heads * shape.head_dim
+    return constant(2.0) * shape.heads * (shape.head_dim + shape.value_dim)
 
 
 def _pair_flop(shape: LocalShape) -> Term:
@@ -121,28 +156,27 @@ def _pair_flop(shape: LocalShape) -> Term:
         widths = arch.leaf("qk_nope_head_dim") + arch.leaf("qk_rope_head_dim") + arch.leaf("v_head_dim")
         flop = constant(2.0) * shape.heads * widths
     else:
-        flop = constant(4.0) * shape.heads * shape.head_dim
+        flop = _score_and_sum_flop(shape)
     return flop.named("prefill_attention_flop_per_layer_pair", "flop")
 
 
-def _prefill(
-    shape: LocalShape, chip: Chip, calibration: Calibration, attention: Attention, context_tokens: int
-) -> tuple[Term, Term, float]:
-    flop = _pair_flop(shape)
+def _prefill(setting: AttentionSetting, shape: LocalShape, flop: Term) -> tuple[Term, float]:
+    """Seconds per pair, and the share of them that is arithmetic."""
+    chip, calibration = setting.chip, setting.calibration
     reached = rates(chip, calibration, "attention_prefill", "bf16", name="attention_prefill")
     compute_s = flop / reached.flop_per_s
     bandwidth = rates(chip, calibration, "gemm", "bf16", name="attention_stream").bytes_per_s
-    if attention.kind == "naive":
+    if setting.attention.kind == "naive":
         # no half is skipped above the diagonal: two computed pairs per useful pair, kernels in sequence
         both = constant(2.0, "pairs_computed_per_useful_pair")
         traffic = (_SCORE_PASSES * _SCORE_BYTES * shape.heads).named("score_bytes_per_pair", "bytes")
         seconds = both * (compute_s + traffic / bandwidth)
         share = (both * compute_s).value / seconds.value
     else:
-        traffic = flash_bytes_per_pair(shape, chip, context_tokens)
+        traffic = flash_bytes_per_pair(shape, chip, setting.context_tokens)
         seconds = maximum(compute_s, traffic / bandwidth)
         share = compute_s.value / seconds.value
-    return seconds.named("prefill_attention_s_per_layer_pair", "s"), flop, share
+    return seconds.named("prefill_attention_s_per_layer_pair", "s"), share
 
 
 def flash_bytes_per_pair(shape: LocalShape, chip: Chip, context_tokens: int) -> Term:

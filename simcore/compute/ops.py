@@ -4,7 +4,10 @@ Each operator has FLOP per token, weight bytes, and input/output bytes per token
 shape they come from. Tensor parallelism splits heads and MLP width by `tp`; KV heads fewer than `tp` are
 replicated, as are the latent (A) projections of MLA, the router and the norms. Experts are shared over
 `tp` or `ep` alike: per chip the expected work and weight bytes are those of `1/tp` of all experts, and a
-step of n tokens touches `1 − (1 − k/E)^n` of them. Limits: routing is taken as balanced and independent;
+step of n tokens touches `1 − (1 − k/E)^n` of them. What some layers have beside attention and MLP
+(state-space and linear-attention projections, indexers, compressors, latent experts) is one operator per
+matrix; the update of a state is FLOP and its inputs and outputs, its traffic is in `attention.py`.
+Limits: routing is taken as balanced and independent; residual streams are not charged for their traffic;
 activations move at the GEMM's fitted bandwidth; embedding lookup is counted, sampling is a few passes
 over the logits.
 """
@@ -14,8 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from simcore.catalog.types import BYTES_PER_ELEMENT, Chip, LlmArchitecture
+from simcore.catalog.types import Chip, LlmArchitecture, Matrix
 from simcore.compute.calibration import OperatorClass, arithmetic_dtype
+from simcore.compute.local_shape import LocalShape, element_bytes, kv_bytes_per_layer_token, projected_kinds
 from simcore.compute.roofline import Amount, plus, power, times
 from simcore.parallelism import Parallelism, PipelineStage, pipeline_stages
 from simcore.why import Term, ceil, constant, leaf, total
@@ -60,30 +64,6 @@ def bottleneck_stage(arch: LlmArchitecture, pp: int) -> PipelineStage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalShape:
-    """The architecture as one tensor-parallel rank sees it, in terms."""
-
-    arch: LlmArchitecture
-    tp: Term
-    hidden: Term
-    heads: Term
-    kv_heads: Term
-    head_dim: Term
-
-    @classmethod
-    def of(cls, arch: LlmArchitecture, parallelism: Parallelism) -> LocalShape:
-        tp = leaf(parallelism.tp_ranks, "tp", path="serving.parallelism.tp", dimension="")
-        return cls(
-            arch=arch,
-            tp=tp,
-            hidden=arch.leaf("hidden"),
-            heads=ceil(arch.leaf("heads") / tp).named("heads_per_chip", ""),
-            kv_heads=ceil(arch.leaf("kv_heads") / tp).named("kv_heads_per_chip", ""),
-            head_dim=arch.leaf("head_dim"),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Formats:
     """Storage and arithmetic format of ordinary layers and of experts."""
 
@@ -93,32 +73,30 @@ class _Formats:
     expert_arithmetic: str
 
 
-def weight_formats(arch: LlmArchitecture, weights_dtype: str) -> tuple[str, str]:
-    """Storage format of (ordinary linear layers, experts): MXFP4 checkpoints quantise only the experts."""
-    return ("bf16" if weights_dtype == "mxfp4" and arch.is_moe else weights_dtype), weights_dtype
-
-
 def layer_operators(
     arch: LlmArchitecture, chip: Chip, parallelism: Parallelism, *, weights_dtype: str, kv_dtype: str
 ) -> tuple[Operator, ...]:
     """Everything but attention and the LM head, for the layers of the slowest stage."""
     stage = bottleneck_stage(arch, parallelism.pp)
     shape = LocalShape.of(arch, parallelism)
-    linear, expert = weight_formats(arch, weights_dtype)
+    linear, expert = arch.weight_formats(weights_dtype)
     formats = _Formats(
         linear=linear,
         linear_arithmetic=arithmetic_dtype(chip, linear),
         expert=expert,
         expert_arithmetic=arithmetic_dtype(chip, expert),
     )
-    layers = _count(stage.layers, "layers_per_stage")
-    operators = [*_attention_projections(shape, formats, layers)]
+    operators: list[Operator] = []
+    for count, kind in projected_kinds(arch, stage):
+        own = LocalShape.of(arch, parallelism, kind)
+        operators += _attention_projections(own, formats, _count(count, "layers_per_stage"))
+    operators += _beside(shape, formats, stage)
     if stage.dense_layers:
         width = (arch.leaf("intermediate") / shape.tp).named("mlp_width_per_chip", "")
         operators += _mlp(shape, formats, _count(stage.dense_layers, "dense_layers_per_stage"), width, "mlp")
     if stage.moe_layers:
         operators += _experts(shape, formats, _count(stage.moe_layers, "moe_layers_per_stage"))
-    operators.append(_elementwise(shape, layers, kv_dtype))
+    operators.append(_elementwise(shape, stage, kv_dtype))
     return tuple(operators)
 
 
@@ -143,12 +121,8 @@ def head_operators(arch: LlmArchitecture, parallelism: Parallelism) -> tuple[Ope
     return (_linear("lm_head", shape.hidden, rows, formats, once), sampling)
 
 
-def _count(value: int, name: str) -> Term:
+def _count(value: float, name: str) -> Term:
     return leaf(value, name, kind="derived", source="layers shared over pipeline stages", dimension="count")
-
-
-def element_bytes(dtype: str) -> Term:
-    return constant(BYTES_PER_ELEMENT[dtype], f"{dtype}_bytes_per_element")
 
 
 def _linear(name: str, fan_in: Term, fan_out: Term, formats: _Formats, count: Term) -> Operator:
@@ -168,17 +142,101 @@ def _linear(name: str, fan_in: Term, fan_out: Term, formats: _Formats, count: Te
     )
 
 
-def _attention_projections(shape: LocalShape, formats: _Formats, layers: Term) -> tuple[Operator, ...]:
-    if shape.arch.is_mla:
-        return _latent_projections(shape, formats, layers)
-    width = ((shape.heads + constant(2.0) * shape.kv_heads) * shape.head_dim).named("qkv_width_per_chip", "")
-    return (
-        _linear("qkv", shape.hidden, width, formats, layers),
-        _linear("attention_output", shape.heads * shape.head_dim, shape.hidden, formats, layers),
+def _attention_projections(shape: LocalShape, formats: _Formats, layers: Term) -> list[Operator]:
+    arch = shape.arch
+    gate = []
+    if arch.attention_gate_width:
+        width = (arch.leaf("attention_gate_width") / shape.tp).named("gate_width_per_chip", "")
+        gate = [_linear("attention_gate", shape.hidden, width, formats, layers)]
+    if arch.is_mla:
+        return [*_latent_projections(shape, formats, layers), *gate]
+    if arch.q_lora_rank:
+        rank, query = arch.leaf("q_lora_rank"), shape.heads * shape.head_dim
+        inward = [
+            _linear("q_latent", shape.hidden, rank, formats, layers),
+            _linear("q_up", rank, query, formats, layers),
+            _linear("kv", shape.hidden, _kv_width(shape), formats, layers),
+        ]
+    else:
+        width = _qkv_width(shape).named("qkv_width_per_chip", "")
+        inward = [_linear("qkv", shape.hidden, width, formats, layers)]
+    return [*inward, *gate, *_output_projection(shape, formats, layers)]
+
+
+def _qkv_width(shape: LocalShape) -> Term:
+    plain = shape.kind.has_value_matrix and shape.kind.head_dim == shape.kind.value_dim
+    if plain:
+        return (shape.heads + constant(2.0) * shape.kv_heads) * shape.head_dim
+    query = shape.heads * shape.head_dim
+    return query + _kv_width(shape) if shape.kind.stores_kv else query
+
+
+def _kv_width(shape: LocalShape) -> Term:
+    keys = shape.kv_heads * shape.head_dim
+    return keys + shape.kv_heads * shape.value_dim if shape.kind.has_value_matrix else keys
+
+
+def _output_projection(shape: LocalShape, formats: _Formats, layers: Term) -> list[Operator]:
+    """One matrix, or each group of heads into a low rank and all ranks into the residual."""
+    arch, joined = shape.arch, shape.heads * shape.value_dim
+    if not arch.output_groups:
+        return [_linear("attention_output", joined, shape.hidden, formats, layers)]
+    groups = ceil(arch.leaf("output_groups") / shape.tp).named("output_groups_per_chip", "")
+    ranks = (groups * arch.leaf("output_lora_rank")).named("output_ranks_per_chip", "")
+    return [
+        _linear("output_down", joined / groups, ranks, formats, layers),
+        _linear("output_up", ranks, shape.hidden, formats, layers),
+    ]
+
+
+def _beside(shape: LocalShape, formats: _Formats, stage: PipelineStage) -> list[Operator]:
+    """One operator for each matrix that some layers have besides, and one for the update of states."""
+    arch = shape.arch
+    operators = [
+        _linear(
+            matrix.name,
+            _divided(matrix, matrix.fan_in, "fan_in", shape.tp),
+            _divided(matrix, matrix.fan_out, "fan_out", shape.tp),
+            formats,
+            _count(round(matrix.layer_count * stage.share, 9), f"layers_with_{matrix.name}"),
+        )
+        for matrix in arch.matrices
+    ]
+    if stage.recurrent_layers:
+        operators.append(_state_update(shape, stage))
+    return operators
+
+
+def _divided(matrix: Matrix, value: int, end: str, tp: Term) -> Term:
+    width = leaf(
+        value, f"{matrix.name}_{end}", kind="catalog", source="shape of the model", dimension="count"
+    )
+    return (width / tp).named(f"{matrix.name}_{end}_per_chip", "") if matrix.split == end else width
+
+
+def _state_update(shape: LocalShape, stage: PipelineStage) -> Operator:
+    """FLOP of the recurrence; its inputs and outputs pass twice (convolution, then state)."""
+    arch = shape.arch
+    columns = sum(m.fan_out for m in arch.matrices if m.group == "recurrent" and m.split == "fan_out")
+    passed = leaf(
+        columns, "recurrent_projection_width", kind="catalog", source="shape of the model", dimension="count"
+    )
+    return Operator(
+        name="state_update",
+        operator_class="gemm",
+        dtype="bf16",
+        count=_count(stage.recurrent_layers, "recurrent_layers_per_stage"),
+        flop_per_token=(arch.leaf("recurrence_flop_per_token") / shape.tp).named(
+            "state_update_flop_per_token", "flop"
+        ),
+        weight_bytes=constant(0.0),
+        io_bytes_per_token=(constant(2.0, "passes") * _ACTIVATION_BYTES * passed / shape.tp).named(
+            "state_update_io_bytes_per_token", "bytes"
+        ),
     )
 
 
-def _latent_projections(shape: LocalShape, formats: _Formats, layers: Term) -> tuple[Operator, ...]:
+def _latent_projections(shape: LocalShape, formats: _Formats, layers: Term) -> list[Operator]:
     """MLA: latent projections on every rank, up-projections split by head. Absorbed and plain forms of
     the KV up-projection cost the same per new token."""
     arch = shape.arch
@@ -198,7 +256,7 @@ def _latent_projections(shape: LocalShape, formats: _Formats, layers: Term) -> t
         _linear("kv_up", latent, shape.heads * (nope + value), formats, layers),
         _linear("attention_output", shape.heads * value, shape.hidden, formats, layers),
     ]
-    return tuple(operators)
+    return operators
 
 
 def _mlp(shape: LocalShape, formats: _Formats, layers: Term, width: Term, name: str) -> list[Operator]:
@@ -215,7 +273,8 @@ def _experts(shape: LocalShape, formats: _Formats, layers: Term) -> list[Operato
     experts, chosen = arch.leaf("experts"), arch.leaf("experts_per_token")
     width = (arch.leaf("moe_intermediate") / shape.tp).named("expert_width_per_chip", "")
     matrices = constant(3.0 if arch.gated_mlp else 2.0, "matrices_per_expert")
-    weights_per_expert = (matrices * shape.hidden * width).named("parameters_per_expert_and_chip", "count")
+    outer = arch.leaf("moe_latent") if arch.moe_latent else shape.hidden
+    weights_per_expert = (matrices * outer * width).named("parameters_per_expert_and_chip", "count")
     plain = _Formats(linear="bf16", linear_arithmetic="bf16", expert="bf16", expert_arithmetic="bf16")
     routed = Operator(
         name="experts",
@@ -227,9 +286,9 @@ def _experts(shape: LocalShape, formats: _Formats, layers: Term) -> list[Operato
             "experts_weight_bytes", "bytes"
         ),
         # tokens are permuted in and out of expert order; each expert reads, keeps and writes its rows
-        io_bytes_per_token=(
-            _ACTIVATION_BYTES * chosen * (constant(2.0) * shape.hidden + matrices * width)
-        ).named("experts_io_bytes_per_token", "bytes"),
+        io_bytes_per_token=(_ACTIVATION_BYTES * chosen * (constant(2.0) * outer + matrices * width)).named(
+            "experts_io_bytes_per_token", "bytes"
+        ),
         missed_fraction=(constant(1.0) - chosen / experts).named("experts_missed_by_one_token", "fraction"),
     )
     operators = [_linear("router", shape.hidden, experts, plain, layers), routed]
@@ -239,7 +298,7 @@ def _experts(shape: LocalShape, formats: _Formats, layers: Term) -> list[Operato
     return operators
 
 
-def _elementwise(shape: LocalShape, layers: Term, kv_dtype: str) -> Operator:
+def _elementwise(shape: LocalShape, stage: PipelineStage, kv_dtype: str) -> Operator:
     """Norms, residual adds, rotary, activation and the KV write: bytes only."""
     arch = shape.arch
     # two fused add-and-norm kernels, each reading and writing the stream and the residual
@@ -247,27 +306,25 @@ def _elementwise(shape: LocalShape, layers: Term, kv_dtype: str) -> Operator:
     rotated = constant(2.0) * (shape.heads + shape.kv_heads) * shape.head_dim
     width = arch.experts_per_token * arch.moe_intermediate if arch.is_moe else arch.intermediate
     activated = constant(3.0 if arch.gated_mlp else 2.0) * (constant(float(width), "mlp_width") / shape.tp)
-    moved = _ACTIVATION_BYTES * (norms + rotated + activated)
     kv_write = kv_bytes_per_layer_token(shape, kv_dtype)
+    attending, with_mlp = (
+        stage.attention_layers / stage.depth,
+        (stage.layers - stage.mlp_free_layers) / stage.depth,
+    )
+    if attending != 1:
+        share = constant(attending, "share_of_layers_with_attention")
+        rotated, kv_write = rotated * share, kv_write * share
+    if with_mlp != 1:
+        activated = activated * constant(with_mlp, "share_of_layers_with_mlp")
+    moved = _ACTIVATION_BYTES * (norms + rotated + activated)
     return Operator(
         name="norms_and_activations",
         operator_class="gemm",
         dtype="bf16",
-        count=layers,
+        count=_count(stage.depth, "layers_per_stage"),
         flop_per_token=constant(0.0),
         weight_bytes=constant(0.0),
         io_bytes_per_token=(moved + kv_write).named("elementwise_bytes_per_token", "bytes"),
-    )
-
-
-def kv_bytes_per_layer_token(shape: LocalShape, kv_dtype: str) -> Term:
-    """KV cache bytes that one token holds in one layer on one chip; the latent cache is not split."""
-    arch, each = shape.arch, element_bytes(kv_dtype)
-    if arch.is_mla:
-        stored = arch.leaf("kv_lora_rank") + arch.leaf("qk_rope_head_dim")
-        return (stored * each).named("kv_bytes_per_layer_token", "bytes")
-    return (constant(2.0, "k_and_v") * shape.kv_heads * shape.head_dim * each).named(
-        "kv_bytes_per_layer_token", "bytes"
     )
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simcore.catalog.types import Calibration, Chip, LlmArchitecture
-from simcore.compute.attention import Attention, Flash, attention_cost
+from simcore.compute.attention import Attention, Flash
 from simcore.compute.calibration import (
     OperatorClass,
     isolated_launch_s,
@@ -33,6 +33,7 @@ from simcore.compute.ops import (
     layer_operators,
 )
 from simcore.compute.roofline import Floats, Rates, over
+from simcore.compute.stage_attention import stage_attention
 from simcore.parallelism import Parallelism
 from simcore.why import Term, constant, leaf, total
 
@@ -90,30 +91,30 @@ def build_step_table(
     tokens = np.arange(max_tokens + 1, dtype=np.float64)
     linear = _sum_operators(layers, tokens, chip, calibration)
     head = _sum_operators(heads, np.arange(max_sequences + 1, dtype=np.float64), chip, calibration)
-    launch_s = np.full(max_tokens + 1, launch(layers, calibration, stage.layers).value)
-    comm_s = communication_s + skew(parallelism, stage.layers).value
+    launch_s = np.full(max_tokens + 1, launch(layers, calibration, stage.depth).value)
+    comm_s = communication_s + skew(parallelism, stage.depth).value
     launch_s[0] = comm_s[0] = 0.0
-    cost = attention_cost(
+    cost = stage_attention(
         arch,
         chip,
         calibration,
         parallelism,
+        stage=stage,
         kv_dtype=kv_dtype,
         attention=attention or Flash(),
         context_tokens=max_tokens,
     )
-    full, window = float(stage.full_layers), float(stage.window_layers)
     return StepTimeTable(
         linear_s=linear.compute_s + linear.hbm_s + launch_s,
         head_s=head.compute_s + head.hbm_s,
         comm_s=comm_s,
-        decode_attention_s_per_token=full * cost.decode_s_per_token.value,
-        decode_attention_s_per_window_token=window * cost.decode_s_per_token.value,
-        window_tokens=arch.window_tokens if stage.window_layers else 0,
-        decode_attention_s_per_sequence=stage.layers * cost.decode_s_per_sequence.value,
+        decode_attention_s_per_token=cost.decode_s_per_token.value,
+        decode_attention_s_per_window_token=cost.decode_s_per_window_token.value,
+        window_tokens=cost.window_tokens,
+        decode_attention_s_per_sequence=cost.decode_s_per_sequence.value,
         decode_attention_s=0.0,  # its launch is one of the layer's kernels: see calibration.py
-        prefill_attention_s_per_token_context=full * cost.prefill_s_per_pair.value,
-        prefill_attention_s_per_window_token=window * cost.prefill_s_per_pair.value,
+        prefill_attention_s_per_token_context=cost.prefill_s_per_pair.value,
+        prefill_attention_s_per_window_token=cost.prefill_s_per_window_pair.value,
         prefill_attention_s=0.0,
         overhead_s=overhead_leaf(calibration, "per_iteration_s").value,
         overhead_s_per_sequence=overhead_leaf(calibration, "per_sequence_s").value,
@@ -125,14 +126,14 @@ def build_step_table(
         decode_attention_compute_fraction=cost.decode_compute_fraction,
         prefill_attention_compute_fraction=cost.prefill_compute_fraction,
         flop_per_token=flop_per_token(layers).value,
-        flop_per_context_token=full * cost.decode_flop_per_token.value,
+        flop_per_context_token=cost.decode_flop_per_token.value,
         head_flop_per_sequence=flop_per_token(heads).value,
         weight_bytes_per_step=linear.weight_bytes,
-        kv_bytes_per_context_token=full * cost.kv_bytes_per_token.value,
+        kv_bytes_per_context_token=cost.kv_bytes_per_token.value,
     )
 
 
-def launch(operators: Sequence[Operator], calibration: Calibration, layers: int) -> Term:
+def launch(operators: Sequence[Operator], calibration: Calibration, layers: float) -> Term:
     """Launch time of a step (see calibration.py): per layer, for quantised activations, and for experts."""
     depth = leaf(layers, "layers_per_stage", kind="derived", source="pipeline stages", dimension="count")
     terms = [depth * overhead_leaf(calibration, "per_layer_s")]
@@ -146,7 +147,7 @@ def launch(operators: Sequence[Operator], calibration: Calibration, layers: int)
     return total(*terms).named("launch_s", "s")
 
 
-def skew(parallelism: Parallelism, layers: int) -> Term:
+def skew(parallelism: Parallelism, layers: float) -> Term:
     """Time that tensor-parallel ranks wait for each other beside the collectives themselves."""
     depth = leaf(layers, "layers_per_stage", kind="derived", source="pipeline stages", dimension="count")
     waits = constant(1.0 if parallelism.tp_ranks > 1 else 0.0, "tensor_parallel")

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from simcore.catalog.types import Calibration, Chip, LlmArchitecture
-from simcore.compute.attention import Attention, AttentionCost, Flash, attention_cost
+from simcore.compute.attention import Attention, Flash
 from simcore.compute.calibration import overhead_leaf
 from simcore.compute.ops import Operator, bottleneck_stage, head_operators, layer_operators
 from simcore.compute.roofline import roofline_s
+from simcore.compute.stage_attention import StageAttention, stage_attention
 from simcore.compute.step_table import StepTimeTable, launch, operator_rates, skew
 from simcore.parallelism import Parallelism, PipelineStage
 from simcore.why import Term, constant, leaf, minimum, total
@@ -35,7 +36,7 @@ class StepModel:
     stage: PipelineStage
     layer_operators: tuple[Operator, ...]
     head_operators: tuple[Operator, ...]
-    attention: AttentionCost
+    attention: StageAttention
 
 
 def step_model(
@@ -50,21 +51,23 @@ def step_model(
     attention: Attention | None = None,
 ) -> StepModel:
     """`max_tokens` as given to the table: it decides whether prefill's K and V fit in L2."""
+    stage = bottleneck_stage(arch, parallelism.pp)
     return StepModel(
         arch=arch,
         chip=chip,
         calibration=calibration,
         parallelism=parallelism,
-        stage=bottleneck_stage(arch, parallelism.pp),
+        stage=stage,
         layer_operators=layer_operators(
             arch, chip, parallelism, weights_dtype=weights_dtype, kv_dtype=kv_dtype
         ),
         head_operators=head_operators(arch, parallelism),
-        attention=attention_cost(
+        attention=stage_attention(
             arch,
             chip,
             calibration,
             parallelism,
+            stage=stage,
             kv_dtype=kv_dtype,
             attention=attention or Flash(),
             context_tokens=max_tokens,
@@ -78,15 +81,13 @@ def decode_step(
     """Step time of `batch` sequences that each decode one token with `context_tokens` cached."""
     sequences = leaf(batch, "batch", kind="derived", source="sequences decoding together", dimension="count")
     context = leaf(context_tokens, "context_tokens", kind="derived", source="cached tokens of each sequence")
-    cost, stage = model.attention, model.stage
+    cost = model.attention
     parts = [
-        constant(float(stage.full_layers), "full_layers") * sequences * context * cost.decode_s_per_token,
-        constant(float(stage.layers), "layers") * sequences * cost.decode_s_per_sequence,
+        sequences * context * cost.decode_s_per_token,
+        sequences * cost.decode_s_per_sequence,
     ]
-    if stage.window_layers:
-        window = minimum(context, model.arch.leaf("window_tokens"))
-        layers = constant(float(stage.window_layers), "window_layers")
-        parts.append(layers * sequences * window * cost.decode_s_per_token)
+    if cost.window_tokens:
+        parts.append(sequences * minimum(context, _window(cost)) * cost.decode_s_per_window_token)
     attention_s = total(*parts).named("decode_attention_s")
     kernels = (_linear_s(model, sequences), _head_s(model, sequences), attention_s)
     return total(*kernels, *_beside(model, sequences, communication_s)).named("decode_step_s")
@@ -98,15 +99,11 @@ def prefill_step(
     """Step time of one prompt chunk of `tokens` after `done_tokens` cached ones; it ends the prompt."""
     chunk = leaf(tokens, "chunk_tokens", kind="derived", source="prompt tokens of the step")
     done = leaf(done_tokens, "done_tokens", kind="derived", source="prompt tokens already cached")
-    cost, stage = model.attention, model.stage
+    cost = model.attention
     mean_context = (done + chunk / constant(2.0)).named("mean_context_tokens")
-    parts = [
-        constant(float(stage.full_layers), "full_layers") * chunk * mean_context * cost.prefill_s_per_pair
-    ]
-    if stage.window_layers:
-        keys = minimum(mean_context, model.arch.leaf("window_tokens"))
-        layers = constant(float(stage.window_layers), "window_layers")
-        parts.append(layers * chunk * keys * cost.prefill_s_per_pair)
+    parts = [chunk * mean_context * cost.prefill_s_per_pair]
+    if cost.window_tokens:
+        parts.append(chunk * minimum(mean_context, _window(cost)) * cost.prefill_s_per_window_pair)
     attention_s = total(*parts).named("prefill_attention_s")
     one = leaf(
         1.0, "sampled_sequences", kind="derived", source="the prompt ends in this step", dimension="count"
@@ -115,9 +112,13 @@ def prefill_step(
     return total(*kernels, *_beside(model, one, communication_s)).named("prefill_step_s")
 
 
+def _window(cost: StageAttention) -> Term:
+    return leaf(cost.window_tokens, "window_tokens", kind="catalog", source="shape of the model")
+
+
 def _linear_s(model: StepModel, tokens: Term) -> Term:
     kernels = _operators_s(model, model.layer_operators, tokens)
-    launch_s = launch(model.layer_operators, model.calibration, model.stage.layers)
+    launch_s = launch(model.layer_operators, model.calibration, model.stage.depth)
     return total(*kernels, launch_s).named("linear_s", "s")
 
 
@@ -142,7 +143,7 @@ def _beside(model: StepModel, sequences: Term, communication_s: Term | None) -> 
     ).named("overhead_s")
     if model.parallelism.tp_ranks == 1:
         return (overhead,) if communication_s is None else (communication_s, overhead)
-    waits = skew(model.parallelism, model.stage.layers)
+    waits = skew(model.parallelism, model.stage.depth)
     return (waits, overhead) if communication_s is None else (communication_s, waits, overhead)
 
 

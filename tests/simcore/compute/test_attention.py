@@ -14,7 +14,7 @@ from simcore.compute.attention import (
     fits_l2,
     flash_bytes_per_pair,
 )
-from simcore.compute.ops import LocalShape
+from simcore.compute.local_shape import LocalShape
 from simcore.parallelism import Parallelism
 from tests.simcore.compute.shapes import SHAPES, make_architecture, make_calibration, make_chip
 
