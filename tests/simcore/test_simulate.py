@@ -1,29 +1,469 @@
-"""What a run says beside its numbers."""
+"""A run: its events in order, its series and shares, its metric ids, and that it is the same every time."""
 
-from __future__ import annotations
+import hashlib
+import json
+import math
+import re
+import subprocess
+import sys
 
-from typing import Any
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from simcore.analysis import analyse
 from simcore.plan import plan
 from simcore.scenario import Scenario, apply_overrides
-from simcore.simulate import Result, simulate
+from simcore.simulate import RESOURCES, simulate
+from simcore.units import dimension_of
+from simcore.workload.traces import read_trace
+
+CLOSED = {"workload.arrivals": {"kind": "closed_loop", "concurrency": 16}}
+CLUSTER = {"workload.kind": "none", "hardware.chip_count": 1024}
+COLUMNS = ["batch_tokens", "kv_usage_fraction", "running", "time_s", "waiting"]
+
+# The ids of interfaces.md that this slice computes, and the ones added to them.
+STATISTIC = r"\.(mean|p50|p90|p95|p99)"
+INTERFACE = [
+    r"model\.(parameter_count|active_parameter_count|kv_bytes_per_token|weight_bytes)",
+    r"memory\.(weight_bytes_per_chip|kv_bytes_per_chip|kv_token_capacity|kv_block_count|max_concurrency_at_max_len)",
+    r"memory\.kv_(useful|internal_waste)_fraction",
+    r"compute\.(decode_step_s|prefill_step_s|roofline_bound)",
+    r"serving\.(ttft_s|tpot_s|itl_s|e2e_s|queue_s)" + STATISTIC,
+    r"serving\.(request_per_s|input_token_per_s|output_token_per_s|output_token_per_s_per_chip)",
+    r"serving\.(slo_goodput_request_per_s|slo_attainment_fraction|capacity_request_per_s|offered_load_ratio)",
+    r"serving\.(completed_count|rejected_count|preemption_count|mean_batch_size|makespan_s)",
+    r"serving\.kv_usage_fraction\.(mean|max)",
+    r"serving\.(mfu_fraction|mbu_fraction|regime|replica_count)",
+    r"fabric\.(switch_count|link_count|transceiver_count|ocs_count|tiers|island_count|diameter_hops|mean_hops)",
+    r"fabric\.(bisection_bytes_per_s|fabric_capex_usd|fabric_power_w|routing_adjacency_count)",
+    r"fabric\.collective\.(all_reduce_s|all_gather_s|reduce_scatter_s|all_to_all_s)",
+    r"reliability\.(slice|static)_goodput_fraction\.(mean|q97)",
+    r"reliability\.(mtbf_s|goodput_fraction|checkpoint_interval_s)",
+    r"cost\.(capex_usd|opex_usd_per_hour|tco_usd_per_year|power_w|joule_per_token|priced_fraction)",
+    r"cost\.usd_per_million_(output_tokens|tokens|tokens\.input|tokens\.output)",
+    r"analysis\.(effective_utilisation_fraction|busy_fraction|bottleneck)",
+    r"analysis\.waiting\.(hbm|scaleup|scaleout|host|bubble|queue|overhead|failure)_fraction",
+    r"analysis\.doubling\.[a-z_]+\.gain_ratio",
+]
+ADDED = [r"fabric\.all_to_all_slowdown_ratio"]  # Wang et al.'s extra hop, which S1's guard rail speaks of
+KNOWN = re.compile("|".join([*INTERFACE, *ADDED]))
+WORDS = {"compute.roofline_bound", "serving.regime", "analysis.bottleneck"}
+# Without a unit because the name is a count of things or the field's own word.
+UNITLESS = {
+    "fabric.tiers",
+    "serving.mean_batch_size",
+    "memory.max_concurrency_at_max_len",
+    "memory.kv_token_capacity",
+}
+ALWAYS = {
+    "model.parameter_count", "memory.kv_block_count", "compute.decode_step_s", "compute.roofline_bound",
+    "serving.ttft_s.p95", "serving.tpot_s.p95", "serving.itl_s.p99", "serving.e2e_s.mean", "serving.queue_s.p50",
+    "serving.request_per_s", "serving.output_token_per_s_per_chip", "serving.slo_goodput_request_per_s",
+    "serving.capacity_request_per_s", "serving.regime", "serving.mfu_fraction", "serving.mbu_fraction",
+    "fabric.switch_count", "fabric.island_count", "cost.usd_per_million_tokens", "cost.joule_per_token",
+    "analysis.busy_fraction", "analysis.waiting.hbm_fraction", "analysis.effective_utilisation_fraction",
+}  # fmt: skip
+
+VARIETY = {
+    "open": {},
+    "closed loop": CLOSED,
+    "overloaded": {"workload.arrivals.request_per_s": 500.0},
+    "idle chips": {"hardware.chip_count": 3, "serving.parallelism.tp": 2},
+    "pipeline": {"hardware.chip_count": 2, "serving.parallelism": {"tp": 1, "pp": 2}},
+    "over PCIe": {"hardware.chip": "nvidia-rtx-pro-6000", "hardware.chip_count": 2, "serving.parallelism.tp": 2},
+    "across servers": {"hardware.chip_count": 16, "serving.parallelism.tp": 16},
+    "experts": {"model.name": "qwen3-30b-a3b"},
+    "continuous": {"serving.scheduler.kind": "continuous"},
+    "one token out": {"workload.lengths.output_tokens": 1},
+    "little memory": {"serving.num_gpu_blocks_override": 40, "serving.max_model_len": 512},
+    "hosts down": {"reliability.host_availability_fraction": 0.5},
+    "one request": {"workload.request_count": 1},
+    "cluster": CLUSTER,
+    "optical pod": {**CLUSTER, "hardware.chip": "tpu-v4"},
+}  # fmt: skip
 
 
-def simulated(overrides: dict[str, Any]) -> Result:
-    document, _ = apply_overrides({"name": "test", "workload": {"request_count": 50}}, overrides)
-    return simulate(plan(Scenario.parse(document)))
+@pytest.fixture(params=VARIETY, scope="module")
+def varied(request, planner):
+    return planner.result(VARIETY[request.param])
 
 
-def test_rejected_requests_are_said_aloud() -> None:
-    tiny = simulated(
-        {"hardware.chip": "nvidia-t4", "hardware.chip_count": 1, "model.name": "llama-2-7b"}
-        | {"workload.lengths": {"kind": "constant", "input_tokens": 1000, "output_tokens": 10}}
+def events_of(planned):
+    events = []
+    result = simulate(planned, lambda kind, payload: events.append((kind, payload)))
+    return events, result
+
+
+@pytest.fixture(scope="module")
+def run(planner):
+    planned = planner.plan()
+    events, result = events_of(planned)
+    findings = analyse(planned, result, lambda kind, payload: events.append((kind, payload)))
+    return events, result.with_findings(findings)
+
+
+# ---- events
+
+
+def test_events_come_cheapest_first(run):
+    kinds = [payload.get("stage", kind) for kind, payload in run[0]]
+    firsts = list(dict.fromkeys(kinds))
+    assert firsts == ["closed_forms", "series", "serving", "finding"]
+    assert kinds.count("closed_forms") == kinds.count("serving") == 1
+    assert kinds == sorted(kinds, key=firsts.index)
+
+
+def test_every_event_is_json_as_it_stands(run):
+    for _, payload in run[0]:
+        assert json.loads(json.dumps(payload, allow_nan=False)) == payload
+
+
+def test_a_stage_carries_metrics_tables_and_warnings(run):
+    stages = [payload for kind, payload in run[0] if kind == "stage"]
+    assert all(set(stage) == {"stage", "metrics", "tables", "warnings"} for stage in stages)
+
+
+def test_the_stages_and_findings_add_up_to_the_result(run):
+    events, result = run
+    gathered = {}
+    for kind, payload in events:
+        gathered |= payload["metrics"] if kind == "stage" else {}
+    final = result.as_dict()["metrics"]
+    assert gathered == {name: value for name, value in final.items() if name in gathered}
+    later = {name for name in final if name not in gathered}
+    assert all(name.startswith(("analysis.doubling.", "analysis.bottleneck")) for name in later)
+
+
+def test_a_series_event_says_how_far_the_run_is(run):
+    series = [payload for kind, payload in run[0] if kind == "series"]
+    assert 10 < len(series) <= 100
+    assert {payload["name"] for payload in series} == {"serving"}
+    assert {payload["request_count"] for payload in series} == {200}
+    for key in ("progress_fraction", "completed_count"):
+        values = [payload[key] for payload in series]
+        assert values == sorted(values)
+    assert series[-1]["progress_fraction"] == 1.0
+    assert series[-1]["completed_count"] == 200
+
+
+def test_the_pieces_of_a_series_are_the_series_of_the_result(run):
+    events, result = run
+    pieces = [payload["columns"] for kind, payload in events if kind == "series"]
+    whole = result.as_dict()["series"]["serving"]
+    assert sorted(whole) == COLUMNS
+    for name in COLUMNS:
+        assert [value for piece in pieces for value in piece[name]] == whole[name]
+
+
+def test_a_finding_carries_its_text_and_its_row(run):
+    events, result = run
+    findings = [payload for kind, payload in events if kind == "finding"]
+    rows = [payload["row"] for payload in findings if "row" in payload]
+    assert rows == result.tables["doublings"]
+    for payload in findings:
+        assert payload["text"] == payload["template"].format(**payload["params"])
+
+
+def test_without_a_workload_there_is_one_stage(planner):
+    events, result = events_of(planner.plan(CLUSTER))
+    assert [payload["stage"] for _, payload in events] == ["closed_forms"]
+    assert result.records is None
+    assert "serving" not in result.series
+
+
+class StoppedError(Exception):
+    """What a listener raises to end a run."""
+
+
+@pytest.mark.parametrize("after", [1, 5])
+def test_a_listener_that_raises_stops_the_run(planner, after):
+    heard = []
+
+    def listen(kind, payload):
+        heard.append(kind)
+        if len(heard) == after:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        simulate(planner.plan(), listen)
+    assert len(heard) == after
+
+
+# ---- metrics
+
+
+def test_every_metric_id_is_of_the_interface(varied):
+    assert [name for name in varied.metrics if not KNOWN.fullmatch(name)] == []
+
+
+def test_a_metric_is_a_finite_number_or_a_word_and_never_null(varied):
+    for name, value in varied.as_dict()["metrics"].items():
+        assert isinstance(value, str) if name in WORDS else math.isfinite(value), name
+
+
+def test_a_metrics_unit_is_in_its_name(varied):
+    numbers = set(varied.metrics) - WORDS - UNITLESS
+    assert [name for name in numbers if not dimension_of(name)] == []
+
+
+def test_fractions_lie_between_0_and_1(varied):
+    fractions = {name: value for name, value in varied.metrics.items() if dimension_of(name) == "fraction"}
+    assert {name: value for name, value in fractions.items() if not -1e-12 <= value <= 1 + 1e-12} == {}
+
+
+def test_every_number_has_a_tree_with_its_value(varied):
+    for name, value in varied.metrics.items():
+        if name not in WORDS:
+            assert varied.why[name].value == pytest.approx(value, rel=1e-12, abs=1e-12), name
+
+
+def test_a_serving_run_has_the_metrics_that_pages_show(run):
+    assert set(run[1].metrics) >= ALWAYS
+
+
+def test_what_does_not_apply_is_absent(planner):
+    assert "serving.tpot_s.mean" not in planner.result(VARIETY["one token out"]).metrics
+    assert "serving.offered_load_ratio" not in planner.result(CLOSED).metrics
+    assert "fabric.ocs_count" not in planner.result().metrics
+    assert "reliability.mtbf_s" not in planner.result().metrics
+    assert not any(
+        name.startswith(("serving.", "memory.", "model.")) for name in planner.result(CLUSTER).metrics
     )
-    rejected = next(warning for warning in tiny.warnings if warning.code == "serving.rejected")
-    assert tiny.metrics["serving.rejected_count"] == 50
-    assert rejected.text.startswith("50 of 50 requests were rejected")
 
 
-def test_shares_of_chip_time_sum_to_one_also_across_servers() -> None:
-    across = simulated({"hardware.chip_count": 16, "serving.parallelism.tp": 16})
-    assert abs(sum(row["fraction"] for row in across.tables["where_time_goes"]) - 1) < 1e-9
+def test_the_result_document_has_the_keys_of_the_interface_and_is_json(varied):
+    document = varied.as_dict()
+    keys = {"schema_version", "engine_version", "digest", "seed", "scenario"}
+    assert keys | {"metrics", "bands", "warnings", "series", "tables"} <= set(document)
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    assert all({"code", "path", "message"} <= set(warning) for warning in document["warnings"])
+
+
+def test_percentiles_are_in_order(varied):
+    for name in ("ttft_s", "tpot_s", "itl_s", "e2e_s", "queue_s"):
+        values = [varied.metrics.get(f"serving.{name}.{p}") for p in ("p50", "p90", "p95", "p99")]
+        if None not in values:
+            assert values == sorted(values), name
+
+
+def test_a_distribution_rises_from_0_to_1_over_rising_times(varied):
+    for name, columns in varied.series.items():
+        if name.endswith("_cdf"):
+            times = np.asarray(columns[name.removesuffix("_cdf") + "_s"])
+            assert (columns["fraction"][0], columns["fraction"][-1]) == (0.0, 1.0)
+            assert np.all(np.diff(times) >= 0)
+
+
+# ---- where the time goes
+
+
+def test_the_shares_of_chip_time_sum_to_one(varied):
+    if "where_time_goes" in varied.tables:
+        rows = varied.tables["where_time_goes"]
+        assert {row["resource"] for row in rows} <= set(RESOURCES)
+        assert math.fsum(row["fraction"] for row in rows) == pytest.approx(1.0, abs=1e-9)
+        metrics = varied.metrics
+        waits = [value for name, value in metrics.items() if name.startswith("analysis.waiting.")]
+        assert metrics["analysis.busy_fraction"] + math.fsum(waits) == pytest.approx(1.0, abs=1e-9)
+
+
+def small_scenarios():
+    return st.fixed_dictionaries(
+        {
+            "hardware.chip_count": st.sampled_from([1, 2, 5]),
+            "serving.scheduler.kind": st.sampled_from(["chunked_prefill", "continuous"]),
+            "workload.arrivals.request_per_s": st.floats(0.5, 200),
+            "workload.lengths.input_tokens": st.integers(1, 2000),
+            "workload.lengths.output_tokens": st.integers(1, 100),
+            "workload.request_count": st.integers(1, 40),
+            "reliability.host_availability_fraction": st.floats(0.0, 1.0),
+            "serving.kv.block_size": st.sampled_from([1, 16, 64]),
+            "run.seed": st.integers(0, 5),
+        }
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(small_scenarios())
+def test_the_laws_of_a_run_hold_for_any_small_scenario(planner, overrides):
+    document = planner.document(overrides)
+    result = simulate(plan(Scenario.parse(document)))
+    metrics, count = result.metrics, overrides["workload.request_count"]
+    shares = [row["fraction"] for row in result.tables["where_time_goes"]]
+    assert math.fsum(shares) == pytest.approx(1.0, abs=1e-9)
+    assert min(shares) > 0
+    assert metrics["serving.completed_count"] + metrics["serving.rejected_count"] == count
+    assert np.nanmin(result.records.ttft_s) > 0
+    assert np.nanmax(result.records.ttft_s - result.records.e2e_s) <= 1e-9
+    assert metrics["serving.ttft_s.mean"] <= metrics["serving.e2e_s.mean"] + 1e-9
+    assert metrics["serving.queue_s.mean"] <= metrics["serving.ttft_s.mean"] + 1e-9
+
+
+def test_idle_chips_wait_in_the_queue(planner):
+    result = planner.result({"hardware.chip_count": 2, "serving.replica_count": 1})
+    assert result.metrics["analysis.waiting.queue_fraction"] > 0.5 - 1e-2
+
+
+def test_hosts_that_are_down_scale_all_the_rest(planner):
+    up, half = (
+        planner.result({"reliability.host_availability_fraction": share}).metrics for share in (1.0, 0.5)
+    )
+    assert "analysis.waiting.failure_fraction" not in up
+    assert half["analysis.waiting.failure_fraction"] == 0.5
+    for name in (
+        "analysis.busy_fraction",
+        "analysis.waiting.hbm_fraction",
+        "analysis.waiting.queue_fraction",
+    ):
+        assert half[name] == pytest.approx(up[name] / 2)
+
+
+def test_the_parts_of_an_iteration_add_up_to_the_mean_iteration(planner):
+    result = planner.result()
+    parts = [row["s_per_iteration"] for row in result.tables["where_time_goes"] if row["s_per_iteration"]]
+    assert 1e-3 < math.fsum(parts) < 1.0
+
+
+# ---- the same every time
+
+
+def fingerprint(result):
+    return hashlib.sha256(json.dumps(result.as_dict(), sort_keys=True).encode()).hexdigest()
+
+
+def test_a_plan_gives_the_same_result_bit_for_bit(planner):
+    again = simulate(planner.plan())
+    assert fingerprint(again) == fingerprint(planner.result())
+
+
+def test_another_process_gives_the_same_result_bit_for_bit(planner):
+    code = (
+        "import hashlib, json, sys\n"
+        "from simcore import Scenario, plan, simulate\n"
+        "result = simulate(plan(Scenario.parse(json.load(sys.stdin))))\n"
+        "print(hashlib.sha256(json.dumps(result.as_dict(), sort_keys=True).encode()).hexdigest())"
+    )
+    other = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(planner.document()),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert other.stdout.strip() == fingerprint(planner.result())
+
+
+def test_another_seed_gives_other_requests_and_the_same_seed_the_same(planner):
+    first, second = planner.result(), planner.result({"run.seed": 2})
+    assert not np.array_equal(first.records.arrival_s, second.records.arrival_s)
+    faster = planner.result({"hardware.chip_overrides.hbm_bytes_per_s": "x2"})
+    assert np.array_equal(first.records.arrival_s, faster.records.arrival_s)
+
+
+# ---- regimes
+
+
+def at_load(planner, ratio):
+    rate = planner.result().metrics["serving.capacity_request_per_s"] * ratio
+    return planner.result({"workload.arrivals.request_per_s": rate, "workload.request_count": 2000})
+
+
+@pytest.mark.parametrize(
+    ("ratio", "regime"), [(0.5, "stable"), (1.0, "near_saturation"), (1.6, "overloaded")]
+)
+def test_the_regime_follows_the_offered_load(planner, ratio, regime):
+    result = at_load(planner, ratio)
+    assert result.metrics["serving.offered_load_ratio"] == pytest.approx(ratio, rel=0.06)
+    assert result.metrics["serving.regime"] == regime
+    told = [warning for warning in result.warnings if warning.code.startswith("serving.")]
+    assert [warning.code for warning in told] == ([] if regime == "stable" else [f"serving.{regime}"])
+
+
+def test_an_overloaded_run_serves_about_its_capacity(planner):
+    metrics = at_load(planner, 3.0).metrics
+    assert metrics["serving.request_per_s"] == pytest.approx(
+        metrics["serving.capacity_request_per_s"], rel=0.25
+    )
+
+
+def test_a_stable_run_serves_what_arrives(planner):
+    metrics = at_load(planner, 0.5).metrics
+    offered = metrics["serving.offered_load_ratio"] * metrics["serving.capacity_request_per_s"]
+    assert metrics["serving.request_per_s"] == pytest.approx(offered, rel=0.02)
+
+
+def test_a_closed_loop_keeps_its_users_in_flight(planner):
+    result = planner.result(CLOSED)
+    assert result.metrics["serving.mean_batch_size"] <= 16
+    assert max(result.series["serving"]["running"] + result.series["serving"]["waiting"]) == 16
+
+
+def test_doubling_the_users_raises_throughput_and_token_time(planner):
+    few, many = (
+        planner.result({"workload.arrivals": {"kind": "closed_loop", "concurrency": users}}).metrics
+        for users in (4, 32)
+    )
+    assert many["serving.output_token_per_s"] > few["serving.output_token_per_s"]
+    assert many["serving.tpot_s.mean"] > few["serving.tpot_s.mean"]
+
+
+# ---- what a change does
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hardware.chip_overrides.scaleup_bytes_per_s": "x0.1"},
+        {"topology": {"kind": "rail_optimized", "hb_domain_size": 1}},
+    ],
+)
+def test_a_worse_scale_up_link_lengthens_the_time_per_token(planner, change):
+    base = {**CLOSED, "hardware.chip_count": 8, "serving.parallelism.tp": 8}
+    good, worse = planner.result(base), planner.result(base | change)
+    assert worse.metrics["serving.tpot_s.mean"] > 1.02 * good.metrics["serving.tpot_s.mean"]
+
+
+def test_too_little_kv_memory_preempts(planner):
+    tight = planner.result(
+        {
+            "serving.num_gpu_blocks_override": 60,
+            "serving.max_model_len": 512,
+            "workload.lengths.output_tokens": 200,
+            "workload.arrivals.request_per_s": 100,
+        }
+    )
+    assert tight.metrics["serving.preemption_count"] > 0
+    assert tight.metrics["serving.completed_count"] == 200
+
+
+# ---- traces
+
+
+def test_a_trace_is_replayed_row_by_row(tmp_path):
+    path = tmp_path / "trace.csv"
+    rows = [(0.0, 100, 10), (0.5, 200, 20), (0.5, 50, 5), (3.0, 400, 40)]
+    path.write_text(
+        "timestamp_s,input_tokens,output_tokens\n" + "\n".join(f"{t},{i},{o}" for t, i, o in rows)
+    )
+    document, _ = apply_overrides(
+        {"name": "x", "hardware": {"chip_count": 1}},
+        {"workload.arrivals": {"kind": "trace", "path": str(path)}, "workload.request_count": 99},
+    )
+    read = lambda named: read_trace(path, format=named.format, limit=named.limit)  # noqa: E731
+    result = simulate(plan(Scenario.parse(document), traces=read))
+    assert result.metrics["serving.completed_count"] == 4
+    assert list(result.records.arrival_s) == [0.0, 0.5, 0.5, 3.0]
+    assert list(result.records.input_tokens) == [100, 200, 50, 400]
+    assert list(result.records.output_tokens) == [10, 20, 5, 40]
+
+
+def test_the_azure_trace_runs(shared):
+    path = shared / "data/traces/azure2023_conv.csv"
+    arrivals = {"kind": "trace", "path": str(path), "limit": 2000}
+    document = {"name": "azure", "hardware": {"chip_count": 1}, "workload": {"arrivals": arrivals}}
+    read = lambda named: read_trace(path, format=named.format, limit=named.limit)  # noqa: E731
+    result = simulate(plan(Scenario.parse(document), traces=read))
+    assert result.metrics["serving.completed_count"] == 2000
+    assert result.metrics["serving.offered_load_ratio"] > 0
