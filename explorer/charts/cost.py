@@ -60,7 +60,7 @@ def _title(total: float, unpriced: int) -> str:
 
 def _row(row: Mapping[str, Any]) -> tuple[Cell, ...]:
     power = row.get("power_w")
-    name = Cell(text=style.capitalised(style.term(str(row.get("label") or row["item"]))), muted=True)
+    name = Cell(text=_item(row), muted=True)
     count = Cell(text=f"{float(row['count']):,.0f}")
     watts = Cell(text=str(style.number(float(power), "power_w"))) if power else Cell(text="–", muted=True)
     if not row.get("priced"):
@@ -76,6 +76,22 @@ def _row(row: Mapping[str, Any]) -> tuple[Cell, ...]:
         Cell(text=str(style.number(float(row["total_usd"]), "total_usd")), unit=span),
         watts,
     )
+
+
+def _item(row: Mapping[str, Any]) -> str:
+    names = {
+        "chips": _("Chips"),
+        "servers": _("Servers"),
+        "nics": _("NICs"),
+        "switches": _("Switches"),
+        "transceivers": _("Transceivers"),
+        "optical_switches": _("Optical switches"),
+        "copper_cables": _("Copper cables"),
+        "links_between_switches": _("Links between switches"),
+        "fibres": _("Fibres"),
+    }
+    label = str(row.get("label") or row["item"])
+    return names.get(label) or style.capitalised(label.replace("_", " "))
 
 
 def _sources(result: Result | None) -> str:

@@ -55,12 +55,13 @@ def waterfall(result: Result | None) -> Chart | None:
         draw="waterfall",
         body=tuple(_falls(rows)),
         table=Table(
-            columns=(_("Item"), _("Size"), _("Note")),
+            columns=(_("Item"), _("Note"), _("Size")),
+            words=2,
             rows=tuple(
                 (
                     Cell(text=_item(row)),
+                    Cell(text=_note(row)),
                     Cell(text=str(style.number(float(row["bytes"]), "bytes"))),
-                    Cell(text=_(str(row["note"])) if row.get("note") else ""),
                 )
                 for row in rows
             ),
@@ -77,11 +78,25 @@ def _item(row: Mapping[str, Any]) -> str:
         "weights": _("Weights"),
         "rotary": _("Rotary tables"),
         "activation": _("Activation peak"),
+        "moe_workspace": _("Expert workspace"),
         "non_torch": _("Outside the allocator"),
         "kv": _("KV cache"),
     }
     item = str(row["item"])
     return names.get(item) or style.capitalised(style.term(item.replace("_", " ")))
+
+
+def _note(row: Mapping[str, Any]) -> str:
+    notes = {
+        "what the driver reports": _("what the driver reports"),
+        "left free by gpu_memory_utilization": _("left free by gpu_memory_utilization"),
+        "logits of max_num_seqs bind": _("logits of max_num_seqs bind"),
+        "MLP of max_num_batched_tokens binds": _("MLP of max_num_batched_tokens binds"),
+        "table of sines and cosines": _("table of sines and cosines"),
+        "device context, communication buffers": _("device context, communication buffers"),
+    }
+    note = str(row.get("note") or "")
+    return notes.get(note, note)
 
 
 def _falls(rows: Sequence[Mapping[str, Any]]) -> list[Fall]:
@@ -106,7 +121,7 @@ def _falls(rows: Sequence[Mapping[str, Any]]) -> list[Fall]:
                 kind=kind,
                 left=round(36 + left / scale * 50, 3),
                 width=round(max(0.3, size / scale * 50), 3),
-                note=_(str(row["note"])) if row.get("note") else "",
+                note=_note(row),
             )
         )
     return falls

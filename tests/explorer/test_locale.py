@@ -9,16 +9,26 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import polib
 import pytest
 from django.utils.translation.template import templatize
 
+from explorer.forms import outline
 from simcore.glossary import _RESOURCES, ENTRIES
+from simcore.scenario.overrides import union_members
 from simcore.scenario.stories import stories
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CATALOG = ROOT / "explorer" / "locale" / "zh_Hans" / "LC_MESSAGES" / "django.po"
+CATALOG_PATHS = {
+    "hardware.chip",
+    "hardware.server",
+    "model.name",
+    "topology.price_book",
+    "economics.price_book",
+}
 GETTEXT = {"_", "gettext", "gettext_lazy", "ngettext"}
 ERRORS = {"InputError", "InfeasibleError"}
 # What only the author of a data file, or the reader of a terminal, is told.
@@ -43,7 +53,24 @@ def msgids() -> set[str]:
     found |= set(_RESOURCES.values())
     for story in stories().values():
         found |= {story.title, story.finding}
+    found |= set(_choices())
     return {text for text in found if re.search(r"[A-Za-z]{2}", text)}
+
+
+def _choices() -> Iterator[str]:
+    """What a select of the form offers, but for names of the catalog and of number formats."""
+    documents: list[dict[str, Any]] = [{"name": "x"}]
+    documents += [{"name": "x", "topology": {"kind": kind.default}} for kind in _kinds("topology")]
+    for document in documents:
+        for field in outline(document).fields:
+            if field.path not in CATALOG_PATHS:
+                yield from (
+                    value.replace("_", " ") for value, _ in field.choices if not re.search(r"\d", value)
+                )
+
+
+def _kinds(section: str) -> list[Any]:
+    return [model.model_fields["kind"] for model in union_members(section) if "kind" in model.model_fields]
 
 
 def _in_python(folder: Path, collect: Callable[[ast.Call], Iterator[str]]) -> Iterator[str]:
@@ -63,12 +90,13 @@ def _gettext_calls(call: ast.Call) -> Iterator[str]:
 
 def _messages(call: ast.Call) -> Iterator[str]:
     """The template of a Message, by keyword, and of `InputError.at`, by place."""
-    for keyword in call.keywords:
-        if keyword.arg == "template" and (text := _text(keyword.value)):
-            yield text
+    texts = [_text(keyword.value) for keyword in call.keywords if keyword.arg == "template"]
     if isinstance(call.func, ast.Attribute) and call.func.attr == "at" and len(call.args) > 2:
         of = call.func.value
-        if isinstance(of, ast.Name) and of.id in ERRORS and (text := _text(call.args[2])):
+        if isinstance(of, ast.Name) and of.id in ERRORS:
+            texts.append(_text(call.args[2]))
+    for text in texts:
+        if re.search(r"[A-Za-z]{2}", re.sub(r"\{[^}]*\}", "", text)):
             yield text
 
 
