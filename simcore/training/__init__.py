@@ -1,0 +1,29 @@
+"""The training step in closed form: its time by resource, its memory by use, what would make it fit."""
+
+from __future__ import annotations
+
+from simcore.training.fit import TrainingChange, fitting_changes, require_fit
+from simcore.training.inputs import TrainingInputs, check_inputs
+from simcore.training.memory import TrainingMemory, memory_rows, training_memory
+from simcore.training.spec import Overlap, Training, TrainingParallelism
+from simcore.training.stacks import STACKS, TrainingStack
+from simcore.training.step import RESOURCES, TrainingStep, training_step
+
+__all__ = [
+    "RESOURCES",
+    "STACKS",
+    "Overlap",
+    "Training",
+    "TrainingChange",
+    "TrainingInputs",
+    "TrainingMemory",
+    "TrainingParallelism",
+    "TrainingStack",
+    "TrainingStep",
+    "check_inputs",
+    "fitting_changes",
+    "memory_rows",
+    "require_fit",
+    "training_memory",
+    "training_step",
+]

@@ -1,0 +1,88 @@
+"""What a training stack does beside the arithmetic: its attention kernels, passes over memory, launches.
+
+The chip's calibration knows isolated serving kernels. A stack says how its training kernels stand to those:
+`gemm_ratio` by chip generation and format (what large products sustain under load), how attention is run,
+how many bytes per token its norms and activations move over those of fused kernels, and which share of the
+NIC its collectives reach. The constants were fitted on the rows that each stack's source names; all other
+rows of the same files are held out (tests/simcore/training/). Limits: one constant set per stack and year;
+no straggler model, so runs on thousands of chips that lose time to the slowest one read too fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+StackName = Literal["megatron-core", "megatron-lm-2022", "fsdp-2023"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingStack:
+    """Constants of one training stack."""
+
+    name: str
+    attention: Literal["flash", "naive"]
+    has_dropout: bool  # keeps masks, as GPT-style models of 2022 did
+    # rate of products by format (bf16, fp8, moe_bf16 …) and time of "attention", over the calibrated kernels';
+    # "<chip>:<key>" where a chip has its own; absent: 1
+    ratios: Mapping[str, float] = field(default_factory=dict)
+    attention_backward_ratio: float = 2.5  # flash: five products instead of two
+    elementwise_ratio: float = 1.0  # bytes of norms and activations over those of fused kernels
+    scaleout_fraction: float = 1.0  # share of a collective's expected network rate
+    gradient_bytes: float = 2.0  # per parameter, on the wire
+    held_gradient_bytes: float = 4.0  # per parameter, in memory
+    interleaved_send_exposed_fraction: float = 0.5
+    step_overhead_s: float = 0.05
+    source: str = ""
+
+    def ratio(self, chip_slug: str, key: str) -> float:
+        """How training kernels stand to the chip's calibrated ones."""
+        return self.ratios.get(f"{chip_slug}:{key}", self.ratios.get(key, 1.0))
+
+
+# What sustained bf16 products of training reach on Hopper over isolated ones: fitted on MPT runs, used for both.
+_HOPPER_BF16: Final = 0.77
+
+STACKS: Final[Mapping[StackName, TrainingStack]] = {
+    "megatron-core": TrainingStack(
+        name="Megatron-Core (NeMo, Megatron-Bridge)",
+        attention="flash",
+        has_dropout=False,
+        ratios={
+            "nvidia-h100-sxm:bf16": _HOPPER_BF16,
+            "nvidia-h200-sxm:bf16": _HOPPER_BF16,
+            "nvidia-h100-sxm:fp8": 0.88,
+            "nvidia-gb200:fp8": 1.13,
+            "nvidia-gb200:fp8_block": 0.87,
+            "nvidia-gb200:nvfp4": 1.12,
+            "nvidia-gb300:fp8": 1.24,
+            "nvidia-gb300:fp8_block": 0.93,
+            "nvidia-gb300:nvfp4": 1.33,
+        },
+        source="fit of Megatron-Bridge's Llama-3.1-405B rows, 2025-09 to 2026-08 (bf16: of MPT runs on H100)",
+    ),
+    "megatron-lm-2022": TrainingStack(
+        name="Megatron-LM of 2022",
+        attention="naive",
+        has_dropout=True,
+        ratios={"bf16": 1.057},
+        attention_backward_ratio=2.0,
+        scaleout_fraction=0.433,
+        gradient_bytes=4.0,
+        source="fit of every second of vTrain's 55 runs on A100, 2026-11",
+    ),
+    "fsdp-2023": TrainingStack(
+        name="PyTorch FSDP of 2023 (llm-foundry)",
+        attention="flash",
+        has_dropout=False,
+        ratios={
+            "nvidia-a100-40gb-sxm:bf16": 1.08,
+            "nvidia-h100-sxm:bf16": _HOPPER_BF16,
+            "attention": 1.5,  # Triton kernels of their time; on Hopper they ran no faster than on Ampere
+            "nvidia-h100-sxm:attention": 3.1,
+        },
+        elementwise_ratio=1.9,
+        source="fit of every fourth of llm-foundry's 174 MPT runs, 2026-11",
+    ),
+}
