@@ -1,15 +1,21 @@
 """Step tables by hand, and short cuts to run an engine on them."""
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 
 from simcore.compute.step_table import StepTimeTable
 from simcore.serving.engine import Engine
-from simcore.serving.router import RoundRobin
-from simcore.serving.schedulers import SchedulerParameters
+from simcore.serving.router import RoundRobin, Router
+from simcore.serving.schedulers import SCHEDULER_CODES, SchedulerParameters
 from simcore.serving.warm import constant_table
 from simcore.workload.requests import Requests
+
+SCHEDULERS = sorted(SCHEDULER_CODES)
+# Every member of the union, also once it is an annotated union of several.
+ROUTERS = [member() for member in get_args(get_args(Router)[0] if get_args(Router) else None) or (Router,)]
+POLICIES = [(scheduler, router) for scheduler in SCHEDULERS for router in ROUTERS]
 
 
 def affine_table(*, max_tokens: int = 512, max_sequences: int = 64, window_tokens: int = 0) -> StepTimeTable:
@@ -65,6 +71,7 @@ def engine(
     block_count: int = 4096,
     block_size: int = 16,
     replica_count: int = 1,
+    router: Router | None = None,
 ) -> Engine:
     return Engine(
         affine_table() if table is None else table,
@@ -74,7 +81,7 @@ def engine(
         block_count=block_count,
         block_size_tokens=block_size,
         replica_count=replica_count,
-        router=RoundRobin(),
+        router=router or RoundRobin(),
         requests=requests,
     )
 
@@ -99,4 +106,14 @@ def closed_requests(count: int, *, concurrency: int, input_tokens: int, output_t
     )
 
 
-__all__ = ["affine_table", "closed_requests", "constant_table", "engine", "poisson_requests", "scaled"]
+__all__ = [
+    "POLICIES",
+    "ROUTERS",
+    "SCHEDULERS",
+    "affine_table",
+    "closed_requests",
+    "constant_table",
+    "engine",
+    "poisson_requests",
+    "scaled",
+]

@@ -12,13 +12,21 @@ from hypothesis import strategies as st
 
 from simcore.serving.capacity import throughput_curve
 from simcore.serving.engine import Engine
-from simcore.serving.router import ROUTER_CODES
-from simcore.serving.schedulers import SCHEDULER_CODES, SchedulerParameters
+from simcore.serving.router import ROUTER_CODES, RoundRobin, Router
+from simcore.serving.schedulers import SchedulerParameters
 from simcore.serving.state import FINISHED, REJECTED, UNFINISHED
 from simcore.workload.requests import Requests
-from tests.simcore.serving.tables import affine_table, closed_requests, engine, poisson_requests, scaled
+from tests.simcore.serving.tables import (
+    POLICIES,
+    ROUTERS,
+    SCHEDULERS,
+    affine_table,
+    closed_requests,
+    engine,
+    poisson_requests,
+    scaled,
+)
 
-SCHEDULERS = sorted(SCHEDULER_CODES)
 LOADS = st.fixed_dictionaries(
     {
         "seed": st.integers(0, 2**32 - 1),
@@ -30,26 +38,27 @@ LOADS = st.fixed_dictionaries(
 )
 
 
-def loaded(kind: str, load: dict, count: int = 120) -> Engine:
+def loaded(kind: str, router: Router, load: dict, count: int = 120) -> Engine:
     return engine(
         poisson_requests(count, rate=load["rate"], seed=load["seed"]),
         affine_table(window_tokens=load["window"]),
         kind=kind,
         block_count=load["blocks"],
         replica_count=load["replica_count"],
+        router=router,
     )
 
 
 def test_every_registered_policy_is_under_the_laws() -> None:
-    assert SCHEDULERS == ["chunked_prefill", "continuous"]
-    assert list(ROUTER_CODES) == ["round_robin"]
+    assert {router.kind for router in ROUTERS} == set(ROUTER_CODES)
+    assert len(POLICIES) == len(SCHEDULERS) * len(ROUTER_CODES)
 
 
-@pytest.mark.parametrize("kind", SCHEDULERS)
+@pytest.mark.parametrize(("kind", "router"), POLICIES)
 @settings(deadline=None, max_examples=40)
 @given(load=LOADS)
-def test_requests_are_conserved_and_time_goes_forward(kind: str, load: dict) -> None:
-    run = loaded(kind, load)
+def test_requests_are_conserved_and_time_goes_forward(kind: str, router: Router, load: dict) -> None:
+    run = loaded(kind, router, load)
     instants: list[float] = []
     for piece in run.slices(target_count=9):
         instants += piece.columns["time_s"].tolist()
@@ -71,11 +80,11 @@ def test_requests_are_conserved_and_time_goes_forward(kind: str, load: dict) -> 
     assert (records.first_token_s <= records.finish_s)[done].all()
 
 
-@pytest.mark.parametrize("kind", SCHEDULERS)
+@pytest.mark.parametrize(("kind", "router"), POLICIES)
 @settings(deadline=None, max_examples=40)
 @given(load=LOADS)
-def test_blocks_are_conserved_at_every_pause(kind: str, load: dict) -> None:
-    run = loaded(kind, load)
+def test_blocks_are_conserved_at_every_pause(kind: str, router: Router, load: dict) -> None:
+    run = loaded(kind, router, load)
     block = 16
     for _ in run.slices(target_count=25):
         for lane in run._lanes:
@@ -95,11 +104,11 @@ def test_blocks_are_conserved_at_every_pause(kind: str, load: dict) -> None:
     assert (run._lanes.free_blocks == load["blocks"]).all()
 
 
-@pytest.mark.parametrize("kind", SCHEDULERS)
+@pytest.mark.parametrize(("kind", "router"), POLICIES)
 @settings(deadline=None, max_examples=25)
 @given(load=LOADS, pieces=st.integers(2, 50))
-def test_slices_and_one_go_give_the_same_bits(kind: str, load: dict, pieces: int) -> None:
-    whole, sliced = loaded(kind, load), loaded(kind, load)
+def test_slices_and_one_go_give_the_same_bits(kind: str, router: Router, load: dict, pieces: int) -> None:
+    whole, sliced = loaded(kind, router, load), loaded(kind, router, load)
     whole.run()
     series = [piece.columns["running"] for piece in sliced.slices(target_count=pieces)]
     assert len(series) > 1
@@ -110,7 +119,12 @@ def test_slices_and_one_go_give_the_same_bits(kind: str, load: dict, pieces: int
 
 
 def fingerprint(kind: str) -> str:
-    run = loaded(kind, {"seed": 5, "rate": 60.0, "blocks": 40, "replica_count": 2, "window": 100}, count=400)
+    run = loaded(
+        kind,
+        RoundRobin(),
+        {"seed": 5, "rate": 60.0, "blocks": 40, "replica_count": 2, "window": 100},
+        count=400,
+    )
     run.run()
     digest = hashlib.sha256(run.records().finish_s.tobytes())
     digest.update(run.totals().gap_histogram.tobytes())
@@ -124,13 +138,13 @@ def test_another_process_gives_the_same_bits(kind: str) -> None:
     assert other.stdout.strip() == fingerprint(kind)
 
 
-@pytest.mark.parametrize("kind", SCHEDULERS)
+@pytest.mark.parametrize(("kind", "router"), POLICIES)
 @settings(deadline=None, max_examples=25)
 @given(load=LOADS)
-def test_no_lane_is_idle_while_somebody_waits_in_it(kind: str, load: dict) -> None:
+def test_no_lane_is_idle_while_somebody_waits_in_it(kind: str, router: Router, load: dict) -> None:
     """Work conservation: the time without an iteration is exactly the time with an empty system."""
     load = load | {"replica_count": 1}
-    run = loaded(kind, load)
+    run = loaded(kind, router, load)
     run.run()
     records, totals = run.records(), run.totals()
     done = records.status == FINISHED
@@ -146,10 +160,12 @@ def test_no_lane_is_idle_while_somebody_waits_in_it(kind: str, load: dict) -> No
     assert totals.makespan_s - totals.busy_s == pytest.approx(empty_s, rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("kind", SCHEDULERS)
+@pytest.mark.parametrize(("kind", "router"), POLICIES)
 @settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1), factor=st.integers(2, 5))
-def test_the_scheduler_does_not_read_the_true_output_length(kind: str, seed: int, factor: int) -> None:
+def test_the_scheduler_does_not_read_the_true_output_length(
+    kind: str, router: Router, seed: int, factor: int
+) -> None:
     """Until the first request finishes, longer answers must change nothing."""
     requests = poisson_requests(40, rate=200.0, seed=seed)
     longer = Requests(
@@ -157,7 +173,7 @@ def test_the_scheduler_does_not_read_the_true_output_length(kind: str, seed: int
         input_tokens=requests.input_tokens,
         output_tokens=requests.output_tokens * factor,
     )
-    first, second = engine(requests, kind=kind), engine(longer, kind=kind)
+    first, second = engine(requests, kind=kind, router=router), engine(longer, kind=kind, router=router)
     first.run()
     second.run()
     until = np.nanmin(first.records().finish_s)
@@ -166,12 +182,12 @@ def test_the_scheduler_does_not_read_the_true_output_length(kind: str, seed: int
         np.testing.assert_allclose(np.minimum(one, until), np.minimum(two, until), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", SCHEDULERS)
+@pytest.mark.parametrize(("kind", "router"), POLICIES)
 @settings(deadline=None, max_examples=25)
 @given(load=LOADS)
-def test_throughput_stays_below_the_tables_bound(kind: str, load: dict) -> None:
+def test_throughput_stays_below_the_tables_bound(kind: str, router: Router, load: dict) -> None:
     """Compute alone: every token costs at least its compute time, on every replica."""
-    run = loaded(kind, load)
+    run = loaded(kind, router, load)
     run.run()
     totals, table = run.totals(), affine_table(window_tokens=load["window"])
     tokens = totals.prefill_token_sum + totals.decode_sequence_sum

@@ -9,11 +9,8 @@ from simcore.serving.attribution import seconds_by_resource
 from simcore.serving.engine import Engine
 from simcore.serving.metrics import ServingMetrics, regime_of, serving_metrics
 from simcore.serving.ordering import sorted_values
-from simcore.serving.schedulers import SCHEDULER_CODES
 from simcore.workload.requests import Requests
-from tests.simcore.serving.tables import affine_table, closed_requests, engine, poisson_requests
-
-SCHEDULERS = sorted(SCHEDULER_CODES)
+from tests.simcore.serving.tables import SCHEDULERS, affine_table, closed_requests, engine, poisson_requests
 
 
 def measured(

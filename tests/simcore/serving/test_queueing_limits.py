@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 
-from simcore.serving.schedulers import SCHEDULER_CODES
 from simcore.streams import stream
 from simcore.workload.requests import Requests
-from tests.simcore.serving.tables import affine_table, closed_requests, constant_table, engine
+from tests.simcore.serving.tables import SCHEDULERS, affine_table, closed_requests, constant_table, engine
 
-SCHEDULERS = sorted(SCHEDULER_CODES)
 STEP_S = 0.01
 TABLE = constant_table(STEP_S, max_tokens=64, max_sequences=4)
 
