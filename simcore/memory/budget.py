@@ -18,9 +18,11 @@ from typing import Any
 from simcore.catalog.types import BYTES_PER_ELEMENT, Chip, LlmArchitecture
 from simcore.errors import InfeasibleError, Message
 from simcore.memory.engines import EngineConstants
-from simcore.memory.rank import MemoryRequest, RankBudget, rank_budget
+from simcore.memory.pages import cached_layers, is_affine
+from simcore.memory.rank import RankBudget, rank_budget
+from simcore.memory.request import MemoryRequest
 from simcore.parallelism import Parallelism, pipeline_stages
-from simcore.why import Term, leaf, minimum
+from simcore.why import Term, constant, leaf, maximum, minimum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +136,10 @@ def _concurrency(request: MemoryRequest, rank: RankBudget, length: int) -> Term:
     """Sequences of full length that fit: a window group holds the window, one step's chunk and one block."""
     block, stage = request.block_size_tokens, rank.stage
     whole = ceil(length / block)
-    full, window = stage.layers - stage.window_layers, stage.window_layers
+    full, window = cached_layers(stage, request.arch)
+    if is_affine(request.arch):
+        each = rank.state_bytes_per_sequence + constant(float(whole), "blocks_per_sequence") * rank.page_bytes
+        return (maximum(constant(0.0), rank.kv_bytes) / each).named("max_concurrency_at_max_len", "")
     if not full or not window:
         needed = whole
     else:
@@ -279,7 +284,8 @@ def waterfall(budget: KvBudget) -> list[dict[str, Any]]:
         ("activation", rank.activation_bytes.value, "use", binds[rank.activation_binds]),
         ("moe_workspace", rank.moe_workspace_bytes.value, "use", ""),
         ("non_torch", rank.non_torch_bytes.value, "use", "device context, communication buffers"),
-        ("kv", rank.kv_bytes.value, "free", "KV cache"),
+        ("state", rank.state_bytes.value, "use", "states of max_num_seqs sequences, whatever their length"),
+        ("kv", rank.kv_bytes.value - rank.state_bytes.value, "free", "KV cache"),
     ]
     return [
         {"item": item, "bytes": value, "kind": kind, "note": note}

@@ -3,7 +3,9 @@
 Split by `tp`: queries, outputs, MLP and experts, embedding and head. Kept whole on every rank: norms,
 routers, the latent (A) projections of MLA, and KV heads where there are fewer of them than ranks.
 Embedding sits on the first stage, the head on the last (a tied one is copied there). Both stay at 16 bit
-whatever the weights' format, as do norms and routers; MXFP4 checkpoints quantise the experts only.
+whatever the weights' format, as do norms, routers, convolutions and towers; a checkpoint that quantises
+its experts only keeps the rest as it says. Matrices beside attention and MLP follow their own split; lookup
+tables are shared out over the ranks of the first stage.
 Limits: scales of block-quantised formats are in the bytes per element; EP and TP shares are equal.
 """
 
@@ -12,7 +14,8 @@ from __future__ import annotations
 from math import ceil
 from typing import Final
 
-from simcore.catalog.parameters import ParameterCounts, parameter_terms
+from simcore.catalog.layers import attention_kinds
+from simcore.catalog.parameters import ParameterCounts, attention_parameters, parameter_terms
 from simcore.catalog.types import BYTES_PER_ELEMENT, LlmArchitecture
 from simcore.parallelism import Parallelism, PipelineStage
 from simcore.why import Term, constant, leaf, total
@@ -36,16 +39,23 @@ def rank_weight_bytes(
     True
     """
     counts, tp = parameter_terms(arch), leaf(parallelism.tp_ranks, "tp", path="serving.parallelism.tp")
-    linear = "bf16" if weights_dtype == "mxfp4" and arch.is_moe else weights_dtype
-    narrow, expert = _element(linear), _element(weights_dtype)
+    linear, routed_dtype = arch.weight_formats(weights_dtype)
+    narrow, expert = _element(linear), _element(routed_dtype)
     routed = stage.moe_layers * arch.experts * counts.expert * _padding(arch, parallelism, weights_dtype)
     zero = constant(0.0)
     groups = (
         ("attention", *_attention(arch, counts, stage, parallelism.tp_ranks), narrow),
+        ("matrices", *_matrices(arch, stage), narrow),
+        ("lookup", _parameters("lookup", arch.lookup_parameter_count * stage.is_first), zero, narrow),
         ("mlp", _parameters("mlp", stage.dense_layers * counts.mlp_per_dense_layer), zero, narrow),
         ("experts", _parameters("expert", routed), zero, expert),
         ("shared_experts", _parameters("shared_expert", _shared(counts, stage)), zero, narrow),
-        ("norms_and_routers", zero, _parameters("norm_and_router", _small(counts, stage)), _SIXTEEN_BIT),
+        (
+            "norms_and_routers",
+            zero,
+            _parameters("norm_and_router", _small(arch, counts, stage)),
+            _SIXTEEN_BIT,
+        ),
         ("embedding", _parameters("embedding", counts.embedding * stage.is_first), zero, _SIXTEEN_BIT),
         ("head", _parameters("head", _head(counts, stage)), zero, _SIXTEEN_BIT),
         ("extra", _parameters("extra", arch.extra_parameter_count * stage.is_first), zero, _SIXTEEN_BIT),
@@ -90,18 +100,33 @@ def _attention(
     arch: LlmArchitecture, counts: ParameterCounts, stage: PipelineStage, tp: int
 ) -> tuple[Term, Term]:
     """Attention parameters of a stage: what is split, and what every rank holds besides its share."""
-    whole = stage.layers * counts.attention_per_layer
-    if arch.is_mla:
-        latent = arch.hidden * (arch.q_lora_rank + arch.kv_lora_rank + arch.qk_rope_head_dim)
-        kept = stage.layers * latent
-        return _parameters("attention", whole - kept), _parameters("latent_projection", kept)
-    spare_heads = ceil(arch.kv_heads / tp) - arch.kv_heads / tp
-    extra = stage.layers * arch.hidden * 2 * arch.head_dim * spare_heads
-    return _parameters("attention", whole), _parameters("replicated_kv_head", extra)
+    whole, extra = 0.0, 0.0
+    for kind in attention_kinds(arch):
+        in_stage, of_model = (
+            (stage.window_layers, arch.window_layers)
+            if kind.is_window
+            else (stage.full_layers, arch.full_layers)
+        )
+        layers = kind.layer_count * in_stage / of_model
+        whole += layers * attention_parameters(arch, kind)
+        if not arch.is_mla:
+            spare_heads = ceil(kind.kv_heads / tp) - kind.kv_heads / tp
+            widths = kind.head_dim * kind.stores_kv + kind.value_dim * kind.has_value_matrix
+            extra += layers * arch.hidden * widths * spare_heads
+    latent = arch.q_lora_rank + (arch.kv_lora_rank + arch.qk_rope_head_dim if arch.is_mla else 0)
+    kept = stage.attention_layers * arch.hidden * latent
+    return _parameters("attention", whole - kept), _parameters("kept_on_every_rank", kept + extra)
 
 
-def _small(counts: ParameterCounts, stage: PipelineStage) -> float:
-    return stage.layers * counts.norms_per_layer + stage.moe_layers * counts.router_per_layer
+def _matrices(arch: LlmArchitecture, stage: PipelineStage) -> tuple[Term, Term]:
+    split = sum(m.layer_count * m.parameter_count for m in arch.matrices if m.split != "none")
+    whole = sum(m.layer_count * m.parameter_count for m in arch.matrices if m.split == "none")
+    return _parameters("matrix", split * stage.share), _parameters("whole_matrix", whole * stage.share)
+
+
+def _small(arch: LlmArchitecture, counts: ParameterCounts, stage: PipelineStage) -> float:
+    norms = stage.layers * counts.norms_per_layer + arch.small_parameter_count * stage.share
+    return norms + stage.moe_layers * counts.router_per_layer
 
 
 def _head(counts: ParameterCounts, stage: PipelineStage) -> float:
