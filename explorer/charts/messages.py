@@ -1,13 +1,22 @@
-"""Messages of the core in the reader's language: the template is translated, then filled with its params."""
+"""Messages of the core in the reader's language: the template is translated, then filled with its params.
+
+A param may be a label of the glossary, or a few words that the core composed of one: `HBM bandwidth ×2`,
+`Compute 35% (27%)`, `decoding 48% faster`. Their label is translated too, the numbers stay.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from django.utils.translation import gettext
+from django.utils.translation import gettext as _
 
 from simcore.errors import Message
+
+_EFFECT: Final = re.compile(r"^(?P<what>[\w .-]+?) (?P<size>[\d.,]+)(?P<times>%| times) (?P<how>[a-z]+)$")
+_LABELLED: Final = re.compile(r"^(?P<label>[A-Za-z][\w ,./()-]*?)(?P<rest>:? [×+−\d(→].*)$")
 
 
 def translated(message: Message | Mapping[str, Any]) -> str:
@@ -20,10 +29,43 @@ def translated(message: Message | Mapping[str, Any]) -> str:
         text = str(message.get("text") or message.get("message") or "")
     if not template:
         return text
-    words = {
-        key: gettext(value) if isinstance(value, str) and value else value for key, value in params.items()
-    }
+    words = {key: _phrase(value) if isinstance(value, str) else value for key, value in params.items()}
     try:
         return gettext(template).format(**words)
     except (KeyError, IndexError, ValueError, TypeError):
         return text or template
+
+
+def _phrase(value: str) -> str:
+    """A param's words: as a whole where they are known, else piece by piece between commas."""
+    if not value:
+        return value
+    whole = gettext(value)
+    return whole if whole != value else ", ".join(_piece(piece) for piece in value.split(", "))
+
+
+def _piece(piece: str) -> str:
+    if effect := _EFFECT.match(piece):
+        size = effect["size"] + (_(" times") if effect["times"] == " times" else "%")
+        return _("%(what)s %(size)s %(how)s") % {
+            "what": _effect_words().get(effect["what"]) or gettext(effect["what"]),
+            "size": size,
+            "how": _effect_words().get(effect["how"], effect["how"]),
+        }
+    if labelled := _LABELLED.match(piece):
+        return gettext(labelled["label"]) + labelled["rest"]
+    return gettext(piece) if piece else piece
+
+
+def _effect_words() -> dict[str, str]:
+    """What the core's headlines say of an effect."""
+    return {
+        "decoding": _("decoding"),
+        "capacity": _("capacity"),
+        "faster": _("faster"),
+        "slower": _("slower"),
+        "higher": _("higher"),
+        "lower": _("lower"),
+        "shorter": _("shorter"),
+        "longer": _("longer"),
+    }

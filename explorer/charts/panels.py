@@ -223,12 +223,12 @@ def _finding(result: Result | None, baseline: Result | None) -> tuple[str, str]:
     findings = [_sentence(translated(row)) for row in style.rows(result, "findings")]
     told = _told(result, baseline)
     if told:
-        return told[0].removesuffix("."), " ".join(told[1:] or findings[:2])
+        return told[0].rstrip(".。"), " ".join(told[1:] or findings[:2])
     changed = change_headline(result, baseline)
     if changed:
         return changed, " ".join(findings[:3])
     if findings:
-        return findings[0].removesuffix("."), " ".join(findings[1:4])
+        return findings[0].rstrip(".。"), " ".join(findings[1:4])
     if style.kind_of_work(result) == "none":
         return _fabric_headline(result, None), ""
     return _regime_headline(result), ""
@@ -240,7 +240,7 @@ def _comparison_headline(results: Sequence[Result | None]) -> str:
     if len(results) != 2:
         return ""
     told = _told(results[1], results[0])
-    return told[0].removesuffix(".") if told else change_headline(results[1], results[0])
+    return told[0].rstrip(".。") if told else change_headline(results[1], results[0])
 
 
 def _told(result: Result | None, baseline: Result | None) -> list[str]:

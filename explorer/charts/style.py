@@ -25,6 +25,9 @@ Quality = Literal["better", "worse", "same"]
 RESOURCES: Final = ("hbm", "scaleup", "scaleout", "compute", "overhead", "host", "bubble", "queue", "failure")
 HATCHED: Final = frozenset({"queue", "failure", "bubble", "l2"})
 DARK_MARKS: Final = frozenset({"compute", "host", "overhead", "failure"})
+_ACRONYMS: Final = frozenset(
+    {"qkv", "mlp", "lm", "kv", "nic", "hbm", "l2", "cpu", "gemm", "moe", "mla", "ocs"}
+)
 SAME_RATIO: Final = 0.0005
 
 
@@ -233,8 +236,9 @@ def label(name: str) -> str:
 
 def plain_name(name: str) -> str:
     """A name that the glossary does not have, without its unit: `topology.restart_s` -> "Restart"."""
-    last = name.rsplit(".", 1)[-1]
-    return last.removesuffix(f"_{dimension_of(last)}").replace("_", " ").capitalize()
+    last = name.rsplit(".", 1)[-1].removesuffix(f"_{dimension_of(name)}")
+    words = [word.upper() if word in _ACRONYMS else word for word in last.split("_")]
+    return capitalised(" ".join(words))
 
 
 def help_text(name: str) -> str:

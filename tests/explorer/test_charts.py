@@ -7,6 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 import pytest
+from django.utils import translation
 
 from explorer import charts
 from explorer.charts import fabric, memory, overview, reliability, serving, style
@@ -286,3 +287,20 @@ def test_a_message_is_filled_after_it_is_translated() -> None:
     row = {"template": "{count:,} chips", "params": {"count": 4096}, "text": "?"}
     assert charts.translated(row) == "4,096 chips"
     assert charts.translated({"template": "{missing}", "params": {}, "message": "as it was"}) == "as it was"
+
+
+@pytest.mark.parametrize(
+    ("words", "chinese"),
+    [
+        ("HBM bandwidth ×2", "HBM 带宽 ×2"),
+        ("decoding 48% faster", "解码加快 48%"),
+        ("ITL p99 5.2 times longer", "ITL p99延长 5.2 倍"),
+        ("Compute 35% (27%), Scale-up 32% (25%)", "计算 35% (27%), 纵向扩展 32% (25%)"),
+        ("nothing that anybody knows", "nothing that anybody knows"),
+    ],
+)
+def test_labels_inside_a_param_are_translated_and_numbers_stay(words: str, chinese: str) -> None:
+    row = {"template": "{change}", "params": {"change": words}}
+    assert charts.translated(row) == words
+    with translation.override("zh-hans"):
+        assert charts.translated(row) == chinese
