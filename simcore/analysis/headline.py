@@ -41,11 +41,11 @@ def headline(baseline: Document, current: Document) -> list[Message]:
 
 
 def change_text(changed: Sequence[InputRow]) -> str:
-    """The change in a few words: `HBM bandwidth ×2`, `Fabric: rail_only`, `3 inputs`."""
+    """The change in a few words: `HBM bandwidth ×2`, `Fabric clos → rail_only`, `Changing 3 inputs`."""
     if len(changed) > 1:
         kinds = [row for row in changed if row.path.endswith(".kind")]
         if len(kinds) != 1:
-            return f"{len(changed)} changes"
+            return f"Changing {len(changed)} inputs"
         changed = kinds
     row = changed[0]
     factor = _factor(row)
@@ -64,10 +64,17 @@ def _shown(value: Any) -> str:
 
 
 def _factor(row: InputRow) -> float | None:
-    after = row.values[-1]
-    if row.path.startswith(OVERRIDES) and isinstance(after, str) and after[:1] in "x×":
-        return quantity(after[1:], "")
-    return None
+    """How many times the baseline's figure, where both were left as printed or multiplied."""
+    if not row.path.startswith(OVERRIDES):
+        return None
+    before, after = (_times(value) for value in (row.values[0], row.values[-1]))
+    return after / before if before and after else None
+
+
+def _times(override: Any) -> float | None:
+    if override is None:
+        return 1.0
+    return quantity(override[1:], "") if isinstance(override, str) and override[:1] in "x×" else None
 
 
 def _serving(baseline: Document, current: Document, changed: Sequence[InputRow]) -> Message:
@@ -83,7 +90,7 @@ def _serving(baseline: Document, current: Document, changed: Sequence[InputRow])
     first = effects[0]
     other = next((one for one in effects if (one.ratio > 1) != (first.ratio > 1)), None)
     params: dict[str, Any] = {"change": change, "effect": first.text}
-    if factor is not None and first.ratio > 1:
+    if factor is not None and factor > 1 and first.ratio > 1:
         return Message(
             code="headline.factor",
             template="{change} makes {effect}, not {promised}",
