@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from simcore.catalog.types import Chip, LlmArchitecture, Server
+from simcore.compute.ops import bottleneck_stage
 from simcore.compute.step_table import StepTimeTable, build_step_table
 from simcore.compute.steps import decode_step, prefill_step, roofline_bound, step_model
 from simcore.errors import InfeasibleError, InputError
@@ -239,8 +240,8 @@ def _lane_table(
 
 
 def all_reduces_per_step(inputs: PoolInputs) -> float:
-    """Two per layer of the slowest stage: after attention and after the MLP or experts."""
-    return 2.0 * -(-inputs.architecture.layers // inputs.parallelism.pp)
+    """One per block of the slowest stage: after attention (or a state) and after the MLP or experts."""
+    return 2.0 * bottleneck_stage(inputs.architecture, inputs.parallelism.pp).depth
 
 
 def _all_stages(table: StepTimeTable, pp: int) -> StepTimeTable:
