@@ -190,6 +190,14 @@ def test_n138_h200_is_h100_with_other_memory() -> None:
 # ---- parallelism and scheduling -----------------------------------------------------------------------
 
 
+def test_dec_load_eight_users_with_long_prompts() -> None:
+    """Llama-3.1-8B on H100, 20,000 in and 2,000 out: 763.6 ms, 15.18 ms, 450 token/s (vLLM blog, 2026-04-22)."""
+    got = run({"hardware.chip_count": 1} | constant_load(8, 20_000, 2_000, 64))
+    assert number(got, "serving.ttft_s.p50") == pytest.approx(0.7636, rel=0.15)
+    assert number(got, "serving.itl_s.mean") == pytest.approx(0.01518, rel=0.05)
+    assert number(got, "serving.output_token_per_s") == pytest.approx(450.3, rel=0.15)
+
+
 @pytest.mark.parametrize(
     ("batch", "input_tokens", "output_tokens", "token_per_s"),
     [(256, 128, 128, 5353), (32, 128, 2048, 1518), (32, 2048, 128, 547), (16, 2048, 2048, 613)],
