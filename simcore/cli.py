@@ -48,6 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -181,9 +184,22 @@ def _compare(options: argparse.Namespace) -> None:
         compare([one.scenario for one in plans], [result.metrics for result in results]), options.format
     )
     if options.output:
-        Path(options.output).write_text(text, encoding="utf-8")
+        _write(options.output, text)
     else:
         sys.stdout.write(text)
+
+
+def _write(file: str, text: str) -> None:
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError.at(
+            "--output",
+            "file.unwritable",
+            "{file} cannot be written ({reason}); choose another place",
+            file=file,
+            reason=error.strerror,
+        ) from None
 
 
 def _planned(file: str, assignments: Sequence[str]) -> Plan:
@@ -262,8 +278,12 @@ _SHELVES: Final[dict[str, str]] = {
 def _catalog(options: argparse.Namespace) -> None:
     catalog = default_catalog()
     if options.kind is None:
-        for kind, shelf in _SHELVES.items():
-            print(f"{kind}: {', '.join(getattr(catalog, shelf))}")
+        slugs = {kind: list(getattr(catalog, shelf)) for kind, shelf in _SHELVES.items()}
+        print(
+            json.dumps(slugs, indent=2)
+            if options.json
+            else "\n".join(f"{k}: {', '.join(slugs[k])}" for k in slugs)
+        )
         return
     shelf = getattr(catalog, _SHELVES[options.kind])
     if options.slug is None:

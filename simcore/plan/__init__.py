@@ -20,6 +20,14 @@ from simcore.plan.digest import ENGINE_VERSION, digest_of
 from simcore.plan.resolve import Hardware, resolve_hardware, resolve_model
 from simcore.plan.serving import build_pool, resolve_parallelism
 from simcore.plan.slices import plan_slices
+from simcore.plan.training import (
+    TrainingPlan,
+    plan_training,
+    resolved_training,
+    time_metrics,
+    training_tables,
+    training_terms,
+)
 from simcore.plan.types import OperatingPoint, Plan, PoolInputs, PoolPlan, ServingPlan
 from simcore.plan.unused import unused_inputs
 from simcore.scenario import Scenario
@@ -27,7 +35,7 @@ from simcore.workload.arrivals import Trace
 from simcore.workload.requests import Requests, draw_requests
 from simcore.workload.traces import TraceTable
 
-__all__ = ["ENGINE_VERSION", "OperatingPoint", "Plan", "PoolPlan", "ServingPlan", "plan"]
+__all__ = ["ENGINE_VERSION", "OperatingPoint", "Plan", "PoolPlan", "ServingPlan", "TrainingPlan", "plan"]
 
 Traces = Callable[[Trace], TraceTable]
 
@@ -44,19 +52,24 @@ def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | No
     )
     trace = _trace(scenario, traces)
     serving, warnings = _serving(scenario, catalog, hardware, fabric, trace)
+    training, training_warnings = plan_training(scenario, catalog, hardware, fabric)
     slices = plan_slices(scenario.reliability, hardware.server, chip_count=scenario.hardware.chip_count)
     cost = _cost(scenario, catalog, hardware, fabric)
     terms = cluster_terms(hardware, fabric, slices, cost) | (pool_terms(serving) if serving else {})
     tables = cluster_tables(hardware, fabric, cost) | (pool_tables(serving) if serving else {})
+    if training:
+        terms |= training_terms(training, cost) | time_metrics(training)
+        tables |= training_tables(training)
     return Plan(
         scenario=scenario,
-        resolved=_resolved(hardware, fabric, serving),
-        digest=_digest(scenario, hardware, serving, cost, trace),
+        resolved=_resolved(hardware, fabric, serving) | (resolved_training(training) if training else {}),
+        digest=_digest(scenario, hardware, serving, training, cost, trace),
         seed=scenario.run.seed,
         chip=hardware.chip,
         server=hardware.server,
         fabric=fabric,
         serving=serving,
+        training=training,
         cost=cost,
         terms=terms,
         tables=tables,
@@ -66,6 +79,7 @@ def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | No
             *fabric.warnings,
             *fabric.notes,
             *warnings,
+            *training_warnings,
             *slices.warnings,
             *unused_inputs(scenario, fabric),
             *cost.warnings,
@@ -90,7 +104,7 @@ def _cost(scenario: Scenario, catalog: Catalog, hardware: Hardware, fabric: Fabr
 
 def _trace(scenario: Scenario, traces: Traces | None) -> TraceTable | None:
     arrivals = scenario.workload.arrivals
-    if scenario.workload.kind == "none" or not isinstance(arrivals, Trace):
+    if scenario.workload.kind != "serving" or not isinstance(arrivals, Trace):
         return None
     if traces is None:
         raise InputError.at(
@@ -104,7 +118,7 @@ def _trace(scenario: Scenario, traces: Traces | None) -> TraceTable | None:
 def _serving(
     scenario: Scenario, catalog: Catalog, hardware: Hardware, fabric: Fabric, trace: TraceTable | None
 ) -> tuple[ServingPlan | None, list[Message]]:
-    if scenario.workload.kind == "none":
+    if scenario.workload.kind != "serving":
         return None, []
     spec, chip_count = scenario.serving, scenario.hardware.chip_count
     architecture, warnings = resolve_model(scenario.model, catalog)
@@ -142,6 +156,7 @@ def _serving(
     idle = chip_count - pool.chip_count
     return ServingPlan(inputs=inputs, pool=pool, idle_chip_count=idle), [
         *warnings,
+        *_trace_warnings(trace),
         *_serving_warnings(requests, idle, pool),
     ]
 
@@ -174,6 +189,19 @@ def _replica_count(wanted: int | str, replica_chip_count: int, chip_count: int) 
             allowed=most,
         )
     return wanted
+
+
+def _trace_warnings(trace: TraceTable | None) -> list[Message]:
+    if trace is None or not trace.skipped_count:
+        return []
+    return [
+        Message(
+            code="trace.rows_skipped",
+            template="{count:,} rows have no token in or out and were skipped, the first in row {row:,}",
+            params={"count": trace.skipped_count, "row": trace.skipped_rows[0].params["row"]},
+            path="workload.arrivals",
+        )
+    ]
 
 
 def _serving_warnings(requests: Requests, idle: int, pool: PoolPlan) -> list[Message]:
@@ -253,6 +281,7 @@ def _digest(
     scenario: Scenario,
     hardware: Hardware,
     serving: ServingPlan | None,
+    training: TrainingPlan | None,
     cost: CostModel,
     trace: TraceTable | None,
 ) -> str:
@@ -268,4 +297,6 @@ def _digest(
             hardware.calibration,
             trace.content_sha256 if trace else None,
         ]
+    if training is not None:
+        entries += [training.inputs.arch, hardware.calibration]
     return digest_of(scenario, *entries)

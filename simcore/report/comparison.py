@@ -57,7 +57,7 @@ def as_markdown(comparison: Comparison) -> str:
         [row.label, *(_cell_text(row.metric, cell) for cell in row.cells)] for row in comparison.metrics
     ]
     return (
-        f"# {' against '.join(comparison.names)}\n\n"
+        f"# {_markdown(' against '.join(comparison.names))}\n\n"
         f"{_what_differs(comparison)}\n\n"
         + _markdown_table(["Input", "Path", *comparison.names], inputs)
         + "\n"
@@ -126,11 +126,16 @@ def _cell_text(metric: str, cell: Cell) -> str:
 
 
 def _markdown_table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return (
-        "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-        + "\n"
-    )
+    lines = [[_markdown(cell) for cell in line] for line in (head, *rows)]
+    lines.insert(1, ["---"] * len(head))
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def _markdown(text: str) -> str:
+    """Text in one table cell: no line ends, no bars, and no HTML that a viewer would run."""
+    for mark, written in (("\\", "\\\\"), ("|", "\\|"), ("&", "&amp;"), ("<", "&lt;")):
+        text = text.replace(mark, written)
+    return " ".join(text.split())
 
 
 def _html_table(head: list[str], rows: list[list[str]]) -> str:

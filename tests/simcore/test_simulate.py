@@ -459,6 +459,18 @@ def test_a_trace_is_replayed_row_by_row(tmp_path):
     assert list(result.records.output_tokens) == [10, 20, 5, 40]
 
 
+def test_rows_of_a_trace_without_work_are_skipped_and_told(tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_text("timestamp_s,input_tokens,output_tokens\n0,100,10\n1,0,0\n2,100,0\n3,50,5\n")
+    document = {"name": "x", "workload": {"arrivals": {"kind": "trace", "path": str(path)}}}
+    result = simulate(
+        plan(Scenario.parse(document), traces=lambda named: read_trace(path, format=named.format))
+    )
+    assert result.metrics["serving.completed_count"] == 2
+    (told,) = [warning for warning in result.warnings if warning.code == "trace.rows_skipped"]
+    assert told.text == "2 rows have no token in or out and were skipped, the first in row 2"
+
+
 def test_the_azure_trace_runs(shared):
     path = shared / "data/traces/azure2023_conv.csv"
     arrivals = {"kind": "trace", "path": str(path), "limit": 2000}
