@@ -18,9 +18,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from simcore.errors import Message
-from simcore.plan import ENGINE_VERSION, Plan, ServingPlan
+from simcore.plan import ENGINE_VERSION, Plan, ServingPlan, TrainingPlan
 from simcore.plan.serving import lane_block_count
 from simcore.plan.slices import replica_hosts
+from simcore.plan.training import utilisation_term
 from simcore.reliability import replica_availability_term
 from simcore.serving.engine import Engine
 from simcore.serving.metrics import ServingMetrics, serving_metrics
@@ -114,7 +115,28 @@ def simulate(plan: Plan, on_event: OnEvent | None = None) -> Result:
         warnings=plan.warnings,
         why=plan.terms,
     )
+    if plan.training is not None:
+        return _with_training(plan, plan.training, result, emit)
     return result if plan.serving is None else _with_serving(plan, plan.serving, result, emit)
+
+
+def _with_training(plan: Plan, training: TrainingPlan, result: Result, emit: OnEvent) -> Result:
+    """A training step is a closed form: what is left is the money at the run's own utilisation."""
+    money = plan.cost.terms(utilisation_term(training))
+    names = [name for name in plan.terms if name.startswith(("training.", "analysis.", "memory."))]
+    metrics = {name: plan.terms[name].value for name in names} | {
+        name: term.value for name, term in money.items()
+    }
+    emit(
+        "stage",
+        {
+            "stage": "training",
+            "metrics": {name: _plain(value) for name, value in metrics.items()},
+            "tables": {name: plan.tables[name] for name in ("where_time_goes", "training_memory")},
+            "warnings": [],
+        },
+    )
+    return replace(result, metrics={**result.metrics, **metrics}, why={**result.why, **money})
 
 
 def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEvent) -> Result:

@@ -153,6 +153,25 @@ def leaves(term: Term) -> list[Term]:
     return [found for arg in term.args for found in leaves(arg)]
 
 
+def with_paths(terms: Mapping[str, Term], renamed: Mapping[str, str]) -> dict[str, Term]:
+    """The trees with leaves' scenario paths replaced, where an expression is shared between sections."""
+    done: dict[int, Term] = {}
+
+    def visit(term: Term) -> Term:
+        known = done.get(id(term))
+        if known is None:
+            if term.op == "leaf":
+                known = replace(term, path=renamed[term.path]) if term.path in renamed else term
+            else:
+                args = tuple(visit(arg) for arg in term.args)
+                same = all(new is old for new, old in zip(args, term.args, strict=True))
+                known = term if same else replace(term, args=args)
+            done[id(term)] = known
+        return known
+
+    return {name: visit(term) for name, term in terms.items()}
+
+
 def as_dict(term: Term) -> dict[str, Any]:
     """The tree as JSON; plain numbers inside an expression are leaves of kind "constant"."""
     node: dict[str, Any] = {

@@ -19,6 +19,7 @@ from simcore.cost.opex import (
     floor_usd_per_hour,
     tco_usd_per_year,
     usd_per_million_tokens,
+    usd_per_training_run,
 )
 from simcore.cost.spec import EconomicsSpec
 from simcore.errors import Message
@@ -138,6 +139,20 @@ class CostModel:
             f"{key}.input": usd_per_million_tokens(prefill, input_token_per_s),
             f"{key}.output": usd_per_million_tokens(decode, output_token_per_s),
         }
+
+    def training_terms(
+        self, *, token_per_s: Term, total_tokens: Term | None, goodput: Term, utilisation: Term
+    ) -> dict[str, Term]:
+        """Cost per million tokens trained, and of the whole run where its tokens are given. Time lost to
+        failures and checkpoints is paid for."""
+        if self.capex is None or token_per_s.value <= 0:
+            return {}
+        kept = token_per_s * goodput
+        tco = self.tco(utilisation)
+        found = {"cost.usd_per_million_tokens": usd_per_million_tokens(tco, kept)}
+        if total_tokens is not None:
+            found["cost.usd_per_training_run"] = usd_per_training_run(tco, kept, total_tokens)
+        return found
 
     @property
     def warnings(self) -> tuple[Message, ...]:

@@ -43,3 +43,9 @@ def usd_per_million_tokens(tco: Term, token_per_s: Term, name: str = "usd_per_mi
     """TCO per second over tokens per second, for a million tokens."""
     per_second = tco / constant(HOURS_PER_YEAR * 3600, "seconds per year")
     return (per_second / token_per_s * constant(1e6, "a million")).named(name)
+
+
+def usd_per_training_run(tco: Term, token_per_s: Term, total_tokens: Term) -> Term:
+    """TCO per second over the seconds that all tokens take."""
+    per_second = tco / constant(HOURS_PER_YEAR * 3600, "seconds per year")
+    return (per_second * (total_tokens / token_per_s)).named("usd_per_training_run", "usd")

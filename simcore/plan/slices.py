@@ -71,6 +71,17 @@ def plan_slices(spec: ReliabilitySpec, server: Server, *, chip_count: int) -> Sl
     )
 
 
+def job_goodput(spec: ReliabilitySpec, server: Server, *, chip_count: int) -> Term:
+    """Share of time that one job of this size keeps after failures, restarts and checkpoints."""
+    mtbf = mtbf_term(server_count=servers_of(chip_count, server.chips_per_server), failures=spec.failures)
+    interval = checkpoint_interval_term(
+        spec.checkpoint_interval_s, write_s=spec.checkpoint_write_s, mtbf=mtbf
+    )
+    return goodput_term(
+        interval=interval, write_s=spec.checkpoint_write_s, restart_s=spec.restart_s, mtbf=mtbf
+    )
+
+
 def _too_large(spec: ReliabilitySpec, whole: int) -> tuple[Message, ...]:
     if "slice_chips" not in spec.model_fields_set:
         return ()

@@ -18,6 +18,7 @@ from simcore.fabric import Fabric
 from simcore.memory.budget import KvBudget
 from simcore.memory.engines import EngineConstants
 from simcore.parallelism import Parallelism
+from simcore.plan.training import TrainingPlan
 from simcore.scenario import Scenario
 from simcore.scenario.schema import Serving
 from simcore.serving.schedulers import SchedulerParameters
@@ -105,6 +106,7 @@ class Plan:
     server: Server
     fabric: Fabric
     serving: ServingPlan | None
+    training: TrainingPlan | None
     cost: CostModel
     terms: Mapping[str, Term]
     tables: Mapping[str, Any]

@@ -24,6 +24,7 @@ from simcore.serving.router import RoundRobin, Router
 from simcore.serving.schedulers import Scheduler
 from simcore.serving.schedulers.chunked_prefill import ChunkedPrefill
 from simcore.spec import Spec, as_input_error
+from simcore.training import Training
 from simcore.workload.arrivals import Arrivals, Poisson
 from simcore.workload.lengths import Lengths, LogNormal
 
@@ -61,9 +62,9 @@ class Slo(Spec):
 
 
 class Workload(Spec):
-    """What arrives. `kind: none` asks for fabric, reliability and cost alone."""
+    """What runs. `kind: training` takes the training section, `none` asks for fabric, reliability and cost."""
 
-    kind: Literal["serving", "none"] = "serving"
+    kind: Literal["serving", "training", "none"] = "serving"
     arrivals: Arrivals = Field(default_factory=lambda: Poisson(request_per_s=8.0))
     lengths: Lengths = Field(
         default_factory=lambda: LogNormal(
@@ -119,6 +120,7 @@ class Scenario(Spec):
     model: ModelChoice = Field(default_factory=ModelChoice)
     workload: Workload = Field(default_factory=Workload)
     serving: Serving = Field(default_factory=Serving)
+    training: Training = Field(default_factory=Training)
     reliability: ReliabilitySpec = Field(default_factory=ReliabilitySpec)
     economics: EconomicsSpec = Field(default_factory=EconomicsSpec)
     run: RunOptions = Field(default_factory=RunOptions)

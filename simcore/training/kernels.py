@@ -47,15 +47,15 @@ def stage_kernels(inputs: TrainingInputs, stage: PipelineStage, *, with_head: bo
     products, flop = _products(inputs, stage, tokens)
     attention, attention_flop = _attention(inputs, stage, tokens)
     elementwise = Split(hbm=_elementwise_s(inputs, stage, tokens))
-    layers = products + attention + elementwise
+    layers = (products + attention + elementwise).named("layers_forward")
     attention_backward = constant(inputs.stack.attention_backward_ratio, "attention_backward_ratio")
     backward = (products + elementwise).times(_BACKWARD) + attention.times(attention_backward)
     head, head_flop = _head(inputs, tokens) if with_head else (Split(), ZERO)
     again, again_flop = _recomputed(inputs, layers, attention, flop + attention_flop, attention_flop)
     return StageKernels(
-        forward=layers + head,
-        backward=backward + head.times(_BACKWARD),
-        recomputed=again,
+        forward=(layers + head).named("forward"),
+        backward=(backward + head.times(_BACKWARD)).named("backward"),
+        recomputed=again.named("recomputed"),
         products_s=products.total,
         attention_s=attention.total,
         flop=total(flop, attention_flop, head_flop).named("forward_flop_per_micro_batch", "flop"),
@@ -123,7 +123,7 @@ def _run(inputs: TrainingInputs, operators: list[tuple[Operator, int]], tokens: 
         flop = op.flop(tokens)
         busy_s = (flop / reached.flop_per_s).named(f"{op.name}_compute_s", "s")
         moved_s = op.moved_bytes(tokens) / reached.bytes_per_s
-        compute.append(count * busy_s)
+        compute.append((count * busy_s).named(f"{op.name}_stage_compute_s", "s"))
         flops.append(count * flop)
         if moved_s.value > busy_s.value:
             memory.append(count * maximum(constant(0.0), moved_s - busy_s).named(f"{op.name}_hbm_s", "s"))

@@ -7,7 +7,8 @@ layers stand beside the shard). Activations per layer and micro-batch, after Kor
     s·b·h (10 + 24/t + 5·a·s/(h·t)),  sequence parallel s·b·h/t (34 + 5·a·s/h),  selective 34·s·b·h/t
 
 for a GPT layer; gated MLPs, grouped queries, experts and models without dropout change the counts of the same
-terms, and flash attention keeps no scores. Full recomputation keeps each layer's input and one layer's whole.
+terms; narrow formats keep the inputs of products as they were multiplied, and flash attention keeps no scores.
+Full recomputation keeps each layer's input and one layer's whole.
 A pipeline's first stage holds `p` micro-batches in flight, interleaved `p + (p−1)/v`; the last holds the
 logits. The fullest of both decides. There is no KV cache. Limits: allocator fragmentation and communication
 buffers are one assumed reserve; experts are balanced.
@@ -20,6 +21,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from simcore.catalog.parameters import parameter_terms
+from simcore.catalog.types import BYTES_PER_ELEMENT
+from simcore.compute.calibration import arithmetic_dtype
 from simcore.memory.weights import rank_weight_bytes
 from simcore.parallelism import PipelineStage, pipeline_stages
 from simcore.training.inputs import TrainingInputs
@@ -156,10 +159,12 @@ def layer_activation_bytes(inputs: TrainingInputs, stage: PipelineStage) -> Term
     arch, tokens = inputs.arch, inputs.rank_tokens
     tp = inputs.leaf("tp", inputs.parallelism.tp_ranks, degree=True)
     masks = 2.0 if inputs.stack.has_dropout else 0.0
-    # two norm inputs, the inputs of attention and MLP at 2 bytes each, two dropout masks at 1
-    stream = constant(8.0 + masks, "stream_bytes_per_hidden") * _stream_elements(inputs)
+    kept = product_input_bytes(inputs)
+    # two norm inputs at 2 bytes, the inputs of attention and MLP, two dropout masks at 1
+    stream = constant(4.0 + masks + 2 * kept, "stream_bytes_per_hidden") * _stream_elements(inputs)
     query, key = arch.leaf("heads") * arch.leaf("head_dim"), arch.leaf("kv_heads") * arch.leaf("head_dim")
-    split = constant(4.0, "query_and_output_bytes") * query + constant(4.0, "key_and_value_bytes") * key
+    split = constant(2.0 + kept, "query_and_output_bytes") * query
+    split = split + constant(4.0, "key_and_value_bytes") * key
     split = split + _mlp_bytes_per_token(inputs, stage)
     per_layer = stream + tokens * split / tp
     scores = _score_bytes(inputs)
@@ -168,17 +173,24 @@ def layer_activation_bytes(inputs: TrainingInputs, stage: PipelineStage) -> Term
     return per_layer.named("activation_bytes_per_layer", "bytes")
 
 
+def product_input_bytes(inputs: TrainingInputs) -> float:
+    """Bytes per element in which the inputs of matrix products are kept: as they were multiplied."""
+    return BYTES_PER_ELEMENT[arithmetic_dtype(inputs.chip, inputs.spec.dtype)]
+
+
 def _mlp_bytes_per_token(inputs: TrainingInputs, stage: PipelineStage) -> Term:
     """Inputs of the activation and of the second product; experts keep them for every chosen expert."""
     arch = inputs.arch
-    each = constant(6.0 if arch.gated_mlp else 4.0, "bytes_per_mlp_column")
+    kept = product_input_bytes(inputs)
+    each = constant((4.0 if arch.gated_mlp else 2.0) + kept, "bytes_per_mlp_column")
     dense_share = stage.dense_layers / max(1, stage.layers)
     parts = []
     if dense_share:
         parts.append(constant(dense_share, "share_of_dense_layers") * each * arch.leaf("intermediate"))
     if stage.moe_layers:
         routed = arch.leaf("experts_per_token") * (
-            each * arch.leaf("moe_intermediate") + constant(4.0, "dispatched_bytes") * arch.leaf("hidden")
+            each * arch.leaf("moe_intermediate")
+            + constant(2.0 + kept, "dispatched_bytes") * arch.leaf("hidden")
         )
         if arch.shared_intermediate:
             routed = routed + each * arch.leaf("shared_intermediate")

@@ -70,7 +70,8 @@ class _Stage:
     @property
     def micro_batch(self) -> Split:
         kernels = self.kernels
-        return kernels.forward + kernels.backward + kernels.recomputed + self.exchanged
+        work = kernels.forward + kernels.backward + kernels.recomputed + self.exchanged
+        return work.named("micro_batch")
 
 
 def training_step(inputs: TrainingInputs) -> TrainingStep:

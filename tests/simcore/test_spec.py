@@ -18,7 +18,6 @@ from simcore.scenario import Scenario
         ({"serving": {"kv": {"enable_prefix_caching": True}}}, "got True; only False is modelled"),
         ({"serving": {"kv": {"allocator": "contiguous_max"}}}, "'contiguous_max'; only 'paged' is modelled"),
         ({"run": {"replications": 5}}, "run.replications: got 5; only 1 is modelled"),
-        ({"workload": {"kind": "training"}}, "got 'training'; input should be 'serving' or 'none'"),
     ],
 )
 def test_what_is_not_modelled_is_named(section: dict[str, Any], message: str) -> None:

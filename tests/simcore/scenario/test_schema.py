@@ -209,7 +209,7 @@ WRONG = [
     ("{name: x, topology: {kind: closs}}", "topology.kind", "unknown kind 'closs'; choose one of 'clos', "),
     ("{name: x, topology: {radix: 128}}", "topology.kind", "kind is missing"),
     ("{name: x, topology: {kind: clos, tiers: 4}}", "topology.tiers", "input should be 'auto', 1, 2 or 3"),
-    ("{name: x, workload: {kind: training}}", "workload.kind", "input should be 'serving' or 'none'"),
+    ("{name: x, workload: {kind: sleeping}}", "workload.kind", "input should be 'serving'"),
     (
         "{name: x, serving: {scheduler: {kind: static}}}",
         "serving.scheduler.kind",
