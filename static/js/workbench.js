@@ -16,6 +16,7 @@ const UNDRAWN = new Set(["run.stage", "run.finding", "run.warning", "run.figure"
 let socket = null, baselineSocket = null;
 let buffered = []; // series events of this run, kept to be drawn again over a panel that is older than they are
 let drawnSeq = 0;
+let sameRun = true; // whether what is drawn is of the run that is followed
 let whyMetric = null;
 let whyOpener = null;
 
@@ -109,36 +110,58 @@ async function fetchPanel() {
   lastFetch = performance.now();
   try {
     const answer = await fetch(panel, { headers: { "HX-Request": "true" } });
-    if (answer.ok && marker().dataset.run === run) replacePanel(await answer.text());
+    if (answer.ok && marker().dataset.run === run) show(await answer.text());
   } catch { refresh(false); } finally {
     fetching = false;
     if (again) { again = false; refresh(false); }
   }
 }
 
-function replacePanel(html) {
-  const fresh = new DOMParser().parseFromString(html, "text/html");
-  const old = find("#panel"), kept = keep(old), panel = find("#panel", fresh), strip = find("#strip", fresh);
-  const news = find("#run", fresh);
-  if (news) {
-    drawnSeq = Number(news.dataset.after);
-    marker().dataset.status = news.dataset.status;
-    buffered = buffered.filter((event) => event.seq > drawnSeq);
-  }
-  const status = find("#status", fresh);
-  if (status) find("#status").replaceWith(status);
+// Put an answer's parts in the place of what they renew: a whole workbench after an edit, or a run's results as they come.
+function show(html) {
+  const fresh = new DOMParser().parseFromString(html, "text/html"), news = find("#run", fresh);
+  const old = find("#panel"), panel = find("#panel", fresh), strip = find("#strip", fresh);
+  for (const part of ["#said", "#idbar", "#status"]) swap(part, fresh);
+  swapOutline(fresh);
+  drawnSeq = Number(news?.dataset.after ?? drawnSeq);
+  marker().dataset.status = news?.dataset.status ?? "";
+  buffered = buffered.filter((event) => event.seq > drawnSeq);
   const ended = ["failed", "cancelled"].includes(news?.dataset.status);
   if (panel && (!panel.dataset.empty || ended || old.dataset.empty)) {
-    const open = openDetails(old);
+    const open = openDetails(old), kept = keep(old);
     old.replaceWith(panel);
-    find("#strip").classList.remove("stale");
     restoreDetails(open);
     adopt(panel, kept);
     buffered.forEach(append);
-    reveal(panel);
-  }
-  if (strip && find(".q", strip)) find("#strip").replaceWith(strip);
+    if (strip) find("#strip").replaceWith(strip);
+  } else if (!sameRun) emptySeries();
+  sameRun = true;
+  reveal(root);
   reloadWhy();
+}
+
+function swap(selector, fresh) {
+  const old = find(selector), one = find(selector, fresh);
+  if (old && one) old.replaceWith(one);
+}
+
+// The form is renewed around the field that is being typed in: what is in it and which sections are open stay.
+function swapOutline(fresh) {
+  const old = find("#outline"), form = find("#outline", fresh);
+  if (!old || !form) return;
+  const active = old.contains(document.activeElement) ? document.activeElement : null;
+  const typed = active?.tagName === "INPUT" && active.value !== active.defaultValue ? active.value : null;
+  for (const section of old.querySelectorAll("details")) {
+    const one = find(`#${section.id}`, form);
+    if (one && !find("[aria-invalid]", one)) one.open = section.open;
+  }
+  old.replaceWith(form);
+  const field = active?.id && document.getElementById(active.id);
+  if (field) {
+    if (typed !== null) field.value = typed;
+    field.focus({ preventScroll: true });
+  }
+  find("[aria-invalid]", form)?.scrollIntoView({ block: "nearest" });
 }
 
 const openDetails = (scope) => [...scope.querySelectorAll("figure details")].filter((one) => one.open).map((one) => one.closest("figure").id);
@@ -149,76 +172,45 @@ const restoreDetails = (ids) => ids.forEach((id) => { const details = find(`#${C
 let waiting = Promise.resolve();
 
 function post(action, values) {
-  find("#panel")?.classList.add("stale");
-  find("#strip")?.classList.add("stale");
+  find("#panel").classList.add("stale");
+  find("#strip").classList.add("stale");
   const csrf = find("[name=csrfmiddlewaretoken]").value;
   document.documentElement.dataset.edited = Math.round(performance.now());
   delete document.documentElement.dataset.firstData;
   waiting = waiting.then(() => htmx.ajax("POST", action, {
-    target: "#workbench", swap: "innerHTML", source: root, values: { ...values, tab: marker().dataset.tab, csrfmiddlewaretoken: csrf },
+    target: "#workbench", swap: "none", source: root,
+    values: { ...values, tab: marker().dataset.tab, csrfmiddlewaretoken: csrf },
   })).catch(() => say("…"));
   return waiting;
 }
 
-let before = null;
-
-function remember() {
-  const active = document.activeElement;
-  before = {
-    panel: find("#panel"), strip: find("#strip"), why: find("#why"), whyState: find("#bench").dataset.why,
-    kept: keep(find("#panel")), scroll: scrollY,
-    sections: Object.fromEntries([...document.querySelectorAll("#outline details")].map((one) => [one.id, one.open])),
-    field: active?.name && active.closest("#outline") ? { id: active.id, value: active.value, dirty: active.value !== active.defaultValue } : null,
-    figures: openDetails(find("#panel")),
-  };
+// An edit's answer: the socket of the new run is opened before anything is drawn, so that both happen at once.
+function onAnswer(html) {
+  const tag = /<div id="run"[^>]*>/.exec(html)?.[0];
+  if (!tag) return;
+  const holder = document.createElement("template");
+  holder.innerHTML = `${tag}</div>`;
+  sameRun = holder.content.firstElementChild.dataset.run === marker().dataset.run;
+  marker().replaceWith(holder.content.firstElementChild);
+  follow();
+  find("#panel").classList.toggle("stale", !sameRun);
+  find("#strip").classList.toggle("stale", !sameRun);
+  show(html);
 }
 
-function restore() {
-  const panel = find("#panel"), failed = ["failed", "cancelled"].includes(marker().dataset.status);
-  if (panel.dataset.empty && !failed && !before.panel.dataset.empty && before.panel.dataset.tab === panel.dataset.tab) {
-    panel.replaceWith(before.panel);
-    find("#strip").replaceWith(before.strip);
-    before.panel.classList.add("stale");
-    before.strip.classList.add("stale");
-    emptySeries();
-  } else {
-    adopt(panel, before.kept);
-    restoreDetails(before.figures);
-  }
-  find("#why").replaceWith(before.why);
-  find("#bench").dataset.why = before.whyState;
-  for (const [id, open] of Object.entries(before.sections)) {
-    const section = document.getElementById(id);
-    if (section && !find("[aria-invalid]", section)) section.open = open;
-  }
-  if (before.field) {
-    const field = document.getElementById(before.field.id);
-    if (field) {
-      if (before.field.dirty && field.tagName === "INPUT") field.value = before.field.value;
-      field.focus({ preventScroll: true });
-    }
-  }
-  scrollTo({ top: before.scroll, behavior: "instant" });
-  reveal(root);
-  find("[aria-invalid]", find("#outline"))?.scrollIntoView({ block: "nearest" });
-}
-
-// A new run streams from its own beginning: its line starts empty while the other charts stay, greyed.
+// A new run streams from its own beginning; until its first data, the old line stays, greyed like the other charts.
 function emptySeries() {
   for (const plot of document.querySelectorAll(".plot[data-figure]")) {
     const figure = figureOf(plot.id);
     if (!figure?.layout.meta?.series) continue;
     for (const trace of figure.data) { trace.x = []; trace.y = []; }
-    redraw(plot.id);
   }
 }
 
-document.addEventListener("htmx:beforeSwap", (event) => { if (event.detail.target === root) remember(); });
-document.addEventListener("htmx:afterSwap", (event) => {
+document.addEventListener("htmx:beforeSwap", (event) => {
   if (event.detail.target !== root) return;
-  restore();
-  follow();
-  reloadWhy();
+  event.detail.shouldSwap = false;
+  onAnswer(event.detail.serverResponse);
 });
 document.addEventListener("htmx:responseError", (event) => {
   document.querySelectorAll(".stale").forEach((one) => one.classList.remove("stale"));
