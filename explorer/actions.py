@@ -4,6 +4,7 @@ Functions that change something take the row that `access` gave with `change=Tru
 size and number. What a person typed wrongly raises InputError with a message at its path, and nothing saved is lost.
 """
 
+import re
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -21,6 +22,7 @@ from explorer.events import access_changed
 from explorer.models import CachedResult, Revision, Run, SavedScenario, ShareLink, TraceUpload, Visibility
 from explorer.models.fields import dump
 from explorer.models.run import UNFINISHED, Status
+from explorer.models.scenario import MAX_NAME, printable, title_of
 from explorer.models.trace import pack
 from explorer.tasks import enqueue, plan_document
 from simcore.catalog import default_catalog
@@ -33,7 +35,9 @@ from simcore.spec import as_input_error
 from simcore.workload.arrivals import Trace
 from simcore.workload.traces import read_trace
 
-MAX_NAME = 200
+NOT_TEXT = re.compile(  # in JSON of ASCII: NUL, and one half of a surrogate pair without the other
+    r"\\u0000|\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2}"
+)
 MAX_SHARE_DAYS = 3_650
 
 
@@ -49,12 +53,7 @@ class Outcome:
 
 def plan_for(viewer: Viewer, document: Mapping[str, Any]) -> Outcome:
     """Plan a document. Wrong input raises; a scenario that cannot be is an answer."""
-    size_bytes = len(dump(document))
-    if size_bytes > settings.MAX_DOCUMENT_BYTES:
-        raise InputError.at(
-            "", "document.too_large", "got {got:,} bytes; a scenario may have {allowed:,}", got=size_bytes,
-            allowed=settings.MAX_DOCUMENT_BYTES,
-        )  # fmt: skip
+    _check_text(document)
     try:
         plan = plan_document(document, viewer)
     except InfeasibleError as error:
@@ -73,8 +72,7 @@ def create_scenario(
     states = [dict(state) for state in (baseline, document) if state is not None]
     planned = [plan_for(viewer, state) for state in states]
     with transaction.atomic():
-        name = str(document.get("name", ""))[:MAX_NAME]
-        scenario = SavedScenario.objects.create(name=name, **viewer.as_owner, **fields)
+        scenario = SavedScenario.objects.create(name=title_of(document), **viewer.as_owner, **fields)
         for state in states:
             scenario.add_revision(state, parent=scenario.current)
         if baseline is not None:
@@ -203,15 +201,7 @@ def _keep_draft(scenario: SavedScenario, values: Mapping[str, str], errors: Mapp
 
 def rename(viewer: Viewer, scenario: SavedScenario, name: str) -> None:
     """The name is part of the document, and of no digest: nothing is simulated again."""
-    name = name.strip()
-    if not 0 < len(name) <= MAX_NAME:
-        raise InputError.at(
-            "name",
-            "name.length",
-            "got {got} characters; give it 1 to {allowed}",
-            got=len(name),
-            allowed=MAX_NAME,
-        )
+    name = _line("name", name)
     before, document = scenario.current, {**scenario.document, "name": name}
     outcome = plan_for(viewer, document)
     with transaction.atomic():
@@ -223,13 +213,22 @@ def rename(viewer: Viewer, scenario: SavedScenario, name: str) -> None:
 
 def save(scenario: SavedScenario, label: str) -> None:
     """Give the current revision a name of its own."""
-    label = label.strip()
-    if not 0 < len(label) <= MAX_NAME:
-        raise InputError.at(
-            "label", "label.length", "got {got} characters; give it 1 to {allowed}", got=len(label),
-            allowed=MAX_NAME,
-        )  # fmt: skip
+    label = _line("label", label)
     scenario.revisions.filter(number=scenario.current.number if scenario.current else 0).update(label=label)
+
+
+def _line(path: str, text: str) -> str:
+    """One line that a person gave as a name."""
+    line = printable(text)
+    if not line or len(text.strip()) > MAX_NAME:
+        raise InputError.at(
+            path,
+            "name.length",
+            "got {got} characters; give it 1 to {allowed}",
+            got=len(text.strip()),
+            allowed=MAX_NAME,
+        )
+    return line
 
 
 def undo(viewer: Viewer, scenario: SavedScenario) -> Run | None:
@@ -376,7 +375,7 @@ def upload_trace(
         owner=viewer.user,
         sandbox=viewer.sandbox,
         defaults={
-            "name": name[:MAX_NAME],
+            "name": printable(name),
             "format": trace_format,
             "row_count": len(table.timestamp_s),
             "skipped": [message.as_dict() for message in table.skipped_rows][:100],
@@ -401,6 +400,23 @@ def use_trace(viewer: Viewer, scenario: SavedScenario, upload: TraceUpload) -> E
 
 
 # --- runs -------------------------------------------------------------------------------------------------
+
+
+def _check_text(document: Mapping[str, Any]) -> None:
+    """What no schema looks at: the size, the depth, and characters that are no text."""
+    try:
+        text = dump(document)
+    except RecursionError:
+        raise InputError.at("", "document.too_deep", "lists within lists without end; flatten it") from None
+    if len(text) > settings.MAX_DOCUMENT_BYTES:
+        raise InputError.at(
+            "", "document.too_large", "got {got:,} bytes; a scenario may have {allowed:,}", got=len(text),
+            allowed=settings.MAX_DOCUMENT_BYTES,
+        )  # fmt: skip
+    if NOT_TEXT.search(text):
+        raise InputError.at(
+            "", "document.not_text", "it holds a NUL or half a character; type that part again"
+        )
 
 
 def start_run(scenario: SavedScenario, revision: Revision, outcome: Outcome) -> Run:

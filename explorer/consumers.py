@@ -73,7 +73,7 @@ class RunConsumer(AsyncWebsocketConsumer):
 
     async def _forward(self, event: dict[str, Any]) -> None:
         self.last_seq = event["seq"]
-        await self.send(text_data=json.dumps(event, ensure_ascii=False, separators=(",", ":")))
+        await self.send(text_data=json.dumps(event, separators=(",", ":")))
 
     async def _poll(self) -> None:
         while True:

@@ -6,8 +6,6 @@ from django.urls import include, path, re_path
 
 from explorer.views import accounts, compare, edit, home, library, pages, runs, share, workbench
 
-METRIC = r"[a-z0-9_.]{1,120}"
-
 scenario_patterns = [
     path("", workbench.workbench, name="workbench"),
     re_path(r"^(?P<tab>fabric|memory|serving|reliability)/$", workbench.workbench, name="workbench"),
@@ -32,15 +30,15 @@ urlpatterns = [
     path("stories/<slug:slug>/", home.start_story, name="story"),
     path("s/<uuid:pk>/", include(scenario_patterns)),
     path("runs/<uuid:pk>/panel/<slug:tab>/", runs.run_panel, name="panel"),
-    re_path(rf"^runs/(?P<pk>[0-9a-f-]{{36}})/why/(?P<metric>{METRIC})/$", runs.why, name="why"),
+    path("runs/<uuid:pk>/why/<str:metric>/", runs.why, name="why"),
     path("runs/<uuid:pk>/result.json", runs.result_json, name="result_json"),
     path("c/", compare.compare, name="compare"),
     path("c/export/<slug:suffix>/", compare.export, name="export"),
     path("library/", library.library, name="library"),
     re_path(r"^library/(?P<kind>[a-z_]+)/(?P<slug>[a-z0-9.\-]+)/$", library.entry, name="entry"),
     path("traces/", library.traces, name="traces"),
-    path("r/<str:token>/", share.shared, name="shared"),
-    path("r/<str:token>/revoke/", edit.revoke, name="revoke"),
+    path("r/<slug:token>/", share.shared, name="shared"),
+    path("r/<slug:token>/revoke/", edit.revoke, name="revoke"),
     path("accounts/login/", accounts.log_in, name="login"),
     path("accounts/logout/", LogoutView.as_view(), name="logout"),
     path("accounts/signup/", accounts.sign_up, name="signup"),

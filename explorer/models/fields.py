@@ -39,11 +39,11 @@ def plain(value: Any) -> Any:
 
 
 def dump(value: Any) -> str:
-    """Compact JSON."""
+    """Compact JSON in ASCII, so that any character is storable: NUL and half surrogates are escapes too."""
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError):
-        return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return json.dumps(plain(value), allow_nan=False, separators=(",", ":"))
 
 
 class JsonText(TextField):

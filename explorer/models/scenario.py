@@ -7,6 +7,7 @@ the state that it was forked from), so a comparison never depends on what anothe
 """
 
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import models, transaction
@@ -14,6 +15,18 @@ from django.db.models import Max
 
 from explorer.models.fields import JsonText
 from explorer.models.owned import Owned
+
+MAX_NAME = 200
+
+
+def title_of(document: Mapping[str, Any]) -> str:
+    """The name in a document, as a line that can be printed."""
+    return printable(str(document.get("name") or ""))
+
+
+def printable(text: str) -> str:
+    """Without control characters, which no database column and no page wants; at most MAX_NAME characters."""
+    return "".join(letter for letter in text if letter.isprintable())[:MAX_NAME].strip()
 
 
 class Visibility(models.TextChoices):
@@ -28,7 +41,7 @@ class SavedScenario(Owned):
     """A scenario that a person works on: its name, its visibility, and where in its history it stands."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    name = models.CharField(max_length=200)
+    name = models.CharField(max_length=MAX_NAME)
     visibility = models.CharField(max_length=7, choices=Visibility.choices, default=Visibility.PRIVATE)
     story = models.SlugField(blank=True)  # the preset that it came from
     forked_from = models.ForeignKey(
@@ -63,14 +76,14 @@ class SavedScenario(Owned):
         revision = self.revisions.create(number=newest + 1, document=document, parent=parent, label=label)
         if go:
             locked.current = self.current = revision
-        locked.name = self.name = str(document.get("name") or self.name)[:200]
+        locked.name = self.name = title_of(document) or self.name
         locked.save(update_fields=["current", "name", "updated_at"])
         return revision
 
     def go(self, revision: "Revision") -> None:
         """Stand on an earlier or later revision; what was typed but refused belonged to the one left."""
         self.current, self.draft = revision, {}
-        self.name = str(revision.document.get("name") or self.name)[:200]
+        self.name = title_of(revision.document) or self.name
         self.save(update_fields=["current", "draft", "name", "updated_at"])
 
 
@@ -79,7 +92,7 @@ class Revision(models.Model):
 
     scenario = models.ForeignKey(SavedScenario, on_delete=models.CASCADE, related_name="revisions")
     number = models.PositiveIntegerField()
-    label = models.CharField(max_length=200, blank=True)
+    label = models.CharField(max_length=MAX_NAME, blank=True)
     parent = models.ForeignKey(
         "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="children"
     )

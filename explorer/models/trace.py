@@ -9,6 +9,7 @@ import io
 import numpy as np
 from django.db import models
 
+from explorer.models.fields import JsonText
 from explorer.models.owned import Owned
 from simcore.workload.traces import TraceTable
 
@@ -22,7 +23,7 @@ class TraceUpload(Owned):
     name = models.CharField(max_length=200)
     format = models.CharField(max_length=20)
     row_count = models.PositiveIntegerField()
-    skipped = models.JSONField(default=list)  # rows that were left out, and why
+    skipped = JsonText(default=list)  # rows that were left out, and why
     packed = models.BinaryField()
 
     class Meta:

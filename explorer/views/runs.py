@@ -83,4 +83,4 @@ def result_json(request: HttpRequest, pk: UUID) -> HttpResponse:
         raise Http404
     name = slugify(run.revision.scenario.name) or "result"
     headers = {"Content-Disposition": f'attachment; filename="{name}.json"'}
-    return JsonResponse(run.result_document, headers=headers, json_dumps_params={"ensure_ascii": False})
+    return JsonResponse(run.result_document, headers=headers)

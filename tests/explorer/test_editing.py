@@ -73,7 +73,7 @@ BAD = {
         "name: x\nworkload: {arrivals: {kind: trace, trace: abc, format: csv}}\n",
         "none of your uploads",
     ),
-    "nul": ('name: "a\\0b"\nworkload: {kind: none}\nhardware: {chip: "x\\0"}\n', "hardware.chip"),
+    "nul": ('name: "a\\0b"\nworkload: {kind: none}\n', "a NUL"),
 }
 
 
