@@ -204,10 +204,11 @@ def _write(file: str, text: str) -> None:
 
 def _planned(file: str, assignments: Sequence[str]) -> Plan:
     document = load_document(_read(file), path=file)
-    overridden, warnings = apply_overrides(document, dict(parse_assignment(text) for text in assignments))
-    for warning in warnings:
-        print(f"warning: {warning}", file=sys.stderr)
-    scenario = Scenario.parse(overridden)
+    for text in assignments:
+        document, warnings = apply_overrides(document, dict([parse_assignment(text)]))
+        for warning in warnings:
+            print(f"warning: {warning}", file=sys.stderr)
+    scenario = Scenario.parse(document)
     base = Path() if file == "-" else Path(file).parent
     return plan(scenario, default_catalog(), traces=lambda named: _read_trace(named, base))
 

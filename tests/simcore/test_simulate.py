@@ -43,6 +43,7 @@ INTERFACE = [
     r"reliability\.(mtbf_s|goodput_fraction|checkpoint_interval_s)",
     r"cost\.(capex_usd|opex_usd_per_hour|tco_usd_per_year|power_w|joule_per_token|priced_fraction)",
     r"cost\.usd_per_million_(output_tokens|tokens|tokens\.input|tokens\.output)",
+    r"training\.(step_s|mfu_fraction|token_per_s|bubble_fraction|exposed_communication_fraction|days)",
     r"analysis\.(effective_utilisation_fraction|busy_fraction|bottleneck)",
     r"analysis\.waiting\.(hbm|scaleup|scaleout|host|bubble|queue|overhead|failure)_fraction",
     r"analysis\.doubling\.[a-z_]+\.gain_ratio",
