@@ -30,7 +30,9 @@ def test_a_spec_reads_quantities_by_the_name_of_the_field():
     assert Link(bandwidth_bytes_per_s="400 Gb/s").bandwidth_bytes_per_s == 50e9
 
 
-@pytest.mark.parametrize("value", ["nan", float("nan"), float("inf"), "inf", "-1 GB/s", "3 TFLOP/s", None, []])
+@pytest.mark.parametrize(
+    "value", ["nan", float("nan"), float("inf"), "inf", "-1 GB/s", "3 TFLOP/s", None, []]
+)
 def test_a_spec_refuses_impossible_values_at_their_path(value):
     (message,) = _errors(bandwidth_bytes_per_s=value)
     assert message.path == "topology.bandwidth_bytes_per_s"
@@ -48,7 +50,9 @@ def test_a_missing_key_is_named():
 
 
 def test_messages_keep_template_and_params_for_translation():
-    message = Message(code="x", template="got {got}; use {allowed}", params={"got": 1, "allowed": 2}, path="a.b")
+    message = Message(
+        code="x", template="got {got}; use {allowed}", params={"got": 1, "allowed": 2}, path="a.b"
+    )
     assert str(message) == "a.b: got 1; use 2"
     assert message.as_dict()["template"] == "got {got}; use {allowed}"
 
@@ -59,7 +63,9 @@ def test_an_error_without_a_message_is_a_programming_error():
 
 
 def test_an_error_prints_all_its_messages():
-    error = InputError(Message(code="a", template="one", path="x"), Message(code="b", template="two", path="y"))
+    error = InputError(
+        Message(code="a", template="one", path="x"), Message(code="b", template="two", path="y")
+    )
     assert str(error) == "x: one\ny: two"
 
 

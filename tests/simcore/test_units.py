@@ -62,7 +62,10 @@ def test_it_refuses_what_is_no_bandwidth_and_says_where(value, code):
     assert "Traceback" not in str(caught.value)
 
 
-@given(st.floats(min_value=1e-9, max_value=1e17), st.sampled_from(["bytes", "bytes_per_s", "flop_per_s", "s", "w"]))
+@given(
+    st.floats(min_value=1e-9, max_value=1e17),
+    st.sampled_from(["bytes", "bytes_per_s", "flop_per_s", "s", "w"]),
+)
 def test_what_is_printed_reads_back_within_its_digits(value, dimension):
     number, unit = printed(value, dimension, digits=6)
     assert quantity(f"{number} {unit}", dimension) == pytest.approx(value, rel=1e-4)
