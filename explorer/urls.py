@@ -24,6 +24,8 @@ scenario_patterns = [
     path("scenario.yaml", library.scenario_yaml, name="scenario_yaml"),
 ]
 
+handler400 = pages.bad_request
+
 urlpatterns = [
     path("", home.home, name="home"),
     path("start/", home.start, name="start"),

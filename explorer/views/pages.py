@@ -4,13 +4,23 @@
 error) and `terms`.
 """
 
+from django.core.exceptions import RequestDataTooBig
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from simcore import glossary
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """What Django itself refuses to read; nothing was changed by it."""
+    if isinstance(exception, RequestDataTooBig):
+        return render(request, "413.html", status=413)
+    title = _("This request could not be read. Nothing was changed; go back and try again.")
+    return render(request, "explorer/error.html", {"title": title}, status=400)
 
 
 @require_safe

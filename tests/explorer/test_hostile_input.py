@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.contrib.auth.models import User
@@ -74,6 +75,18 @@ def test_json_escapes_of_nothing_are_refused(as_nobody: Client) -> None:
 )
 def test_a_paste_without_end_is_refused(text: str, as_nobody: Client) -> None:
     assert as_nobody.post("/start/", {"text": text}).status_code == 422
+
+
+def test_a_form_that_is_too_large_is_explained(as_nobody: Client) -> None:
+    whole = {"text": "x" * 4_000_000}
+    for answer in (
+        as_nobody.post("/start/", whole),
+        as_nobody.post("/start/", urlencode(whole), "application/x-www-form-urlencoded"),
+    ):
+        assert answer.status_code == 413
+        assert "too large" in answer.content.decode()
+    many = "&".join(f"a{index}=1" for index in range(5000))
+    assert as_nobody.post("/start/", many, "application/x-www-form-urlencoded").status_code == 400
 
 
 @pytest.mark.parametrize(
