@@ -81,6 +81,7 @@ DEFAULT_STEP_OVERHEAD: Final = StepOverhead(
 # What ranks of one layer lose by not arriving together at its two all-reduces: decode steps of dense models
 # at tp 2, 4, 8 on H100 and B200 (vLLM, TensorRT-LLM), less kernels, the all-reduce kernel and the launches.
 RANK_SKEW_S: Final = 8e-6
+INDEXER_LAUNCH_S: Final = 85e-6  # per layer that chooses its keys: scoring, top-k, gathering
 # Formats that are only stored narrow: the engine widens them to 16 bit in front of the multiplication.
 _WEIGHT_ONLY: Final = frozenset({"int4", "mxfp4"})
 _PEAK_FIGURE: Final = {
@@ -199,5 +200,15 @@ def rank_skew_s() -> Term:
         "rank_skew_s",
         kind="calibrated",
         source="decode steps at tp 2, 4, 8 on H100 and B200, less what is explained",
+        dimension="s",
+    )
+
+
+def indexer_launch_s() -> Term:
+    return leaf(
+        INDEXER_LAUNCH_S,
+        "indexer_launch_s",
+        kind="calibrated",
+        source="GLM-5 at tp 8 on H200, B200 and B300 (SGLang, 1 to 128 sequences), less what is explained",
         dimension="s",
     )

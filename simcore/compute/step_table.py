@@ -19,6 +19,7 @@ from simcore.catalog.types import Calibration, Chip, LlmArchitecture
 from simcore.compute.attention import Attention, Flash
 from simcore.compute.calibration import (
     OperatorClass,
+    indexer_launch_s,
     isolated_launch_s,
     overhead_leaf,
     quantisation_launch_s,
@@ -134,7 +135,8 @@ def build_step_table(
 
 
 def launch(operators: Sequence[Operator], calibration: Calibration, layers: float) -> Term:
-    """Launch time of a step (see calibration.py): per layer, for quantised activations, and for experts."""
+    """Launch time of a step (see calibration.py): per layer, for quantised activations, experts
+    and indexers."""
     depth = leaf(layers, "layers_per_stage", kind="derived", source="pipeline stages", dimension="count")
     terms = [depth * overhead_leaf(calibration, "per_layer_s")]
     narrow = {op.dtype for op in operators if op.operator_class == "gemm"} - {"bf16"}
@@ -144,6 +146,7 @@ def launch(operators: Sequence[Operator], calibration: Calibration, layers: floa
         for op in operators
         if op.operator_class == "moe"
     ]
+    terms += [op.count * indexer_launch_s() for op in operators if op.name == "index_query"]
     return total(*terms).named("launch_s", "s")
 
 
