@@ -9,26 +9,18 @@ takes over, and the row says who.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any
 
 from simcore import glossary
-from simcore.catalog.types import Chip
+from simcore.analysis.resources import FIGURES, NOTICEABLE_RATIO, scaled_chip
+from simcore.analysis.training import double_training, training_closing, training_resources
 from simcore.compute.steps import decode_shares
 from simcore.errors import Message
-from simcore.plan import Plan, PoolPlan, ServingPlan
+from simcore.plan import Plan, PoolPlan, ServingPlan, TrainingPlan
 from simcore.plan.serving import build_pool
 from simcore.simulate import OnEvent, Result
 from simcore.why import Term, leaf
-
-_PEAKS: Final = ("bf16_flop_per_s", "fp8_flop_per_s", "int8_flop_per_s", "fp4_flop_per_s")
-_FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
-    "compute": _PEAKS,
-    "hbm_bandwidth": ("hbm_bytes_per_s",),
-    "hbm_capacity": ("hbm_bytes", "hbm_visible_bytes"),
-    "scaleup": ("scaleup_bytes_per_s", "pcie_bytes_per_s"),
-}
-NOTICEABLE_RATIO: Final = 1.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +56,8 @@ class Findings:
 
 def analyse(plan: Plan, result: Result, on_event: OnEvent | None = None) -> Findings:
     """Double each resource in turn; each doubling is announced as it completes."""
+    if plan.training is not None:
+        return _of_training(plan.training, on_event)
     if plan.serving is None:
         messages = tuple(_fabric_messages(plan))
         _announce(on_event, messages)
@@ -97,6 +91,26 @@ def analyse(plan: Plan, result: Result, on_event: OnEvent | None = None) -> Find
     )
 
 
+def _of_training(training: TrainingPlan, on_event: OnEvent | None) -> Findings:
+    doublings = []
+    for resource in training_resources(training):
+        doubling = double_training(training, resource)
+        doublings.append(doubling)
+        if on_event is not None:
+            on_event("finding", _event(doubling.message) | {"row": doubling.as_dict()})
+    best = max(doublings, key=lambda one: one.gain.value)
+    closing = training_closing(training, best)
+    _announce(on_event, (closing,))
+    why = {doubling.gain.name: doubling.gain for doubling in doublings}
+    return Findings(
+        doublings=(),
+        metrics={name: gain.value for name, gain in why.items()} | {"analysis.bottleneck": best.resource},
+        tables={"doublings": [doubling.as_dict() for doubling in doublings]},
+        why=why,
+        messages=(closing, *(doubling.message for doubling in doublings)),
+    )
+
+
 def _announce(on_event: OnEvent | None, messages: tuple[Message, ...]) -> None:
     if on_event is not None:
         for message in messages:
@@ -109,7 +123,7 @@ def _event(message: Message) -> dict[str, Any]:
 
 def _resources(serving: ServingPlan) -> tuple[str, ...]:
     alone = serving.inputs.parallelism.tp_ranks == 1
-    return tuple(name for name in _FIGURES if not (alone and name == "scaleup"))
+    return tuple(name for name in FIGURES if not (alone and name == "scaleup"))
 
 
 def double(serving: ServingPlan, resource: str, *, factor: float = 2.0) -> Doubling:
@@ -123,14 +137,6 @@ def double(serving: ServingPlan, resource: str, *, factor: float = 2.0) -> Doubl
         prefill_step_ratio=_ratio(after, before, lambda pool: pool.terms["compute.prefill_step_s"].value),
         next_bottleneck=after.bound,
     )
-
-
-def scaled_chip(chip: Chip, resource: str, factor: float) -> Chip:
-    """The chip with every figure of a resource multiplied; figures that it lacks stay absent."""
-    changed = {
-        name: value * factor for name in _FIGURES[resource] if (value := getattr(chip, name)) is not None
-    }
-    return replace(chip, **changed)
 
 
 def _decode_s(pool: PoolPlan, at: PoolPlan) -> float:

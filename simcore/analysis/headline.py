@@ -25,6 +25,7 @@ _EFFECTS: Final = (
     ("serving.capacity_request_per_s", "capacity", "higher", "lower"),
     ("serving.ttft_s.p95", "TTFT p95", "shorter", "longer"),
     ("serving.itl_s.p99", "ITL p99", "shorter", "longer"),
+    ("training.token_per_s", "training", "faster", "slower"),
 )
 NOTICEABLE: Final = 0.02
 OVERRIDES: Final = "hardware.chip_overrides."
@@ -35,7 +36,7 @@ def headline(baseline: Document, current: Document) -> list[Message]:
     changed, _ = input_rows([baseline["inputs"], current["inputs"]])
     if not changed:
         return []
-    if "serving.capacity_request_per_s" in current["metrics"]:
+    if {"serving.capacity_request_per_s", "training.token_per_s"} & current["metrics"].keys():
         return [_serving(baseline, current, changed), *_who_waits(baseline, current)]
     return [_wiring(baseline, current, changed)]
 

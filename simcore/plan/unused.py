@@ -66,7 +66,25 @@ def unused_inputs(scenario: Scenario, fabric: Fabric) -> list[Message]:
         for unread in _ALWAYS
         if _was_set(scenario, unread.path)
     ]
-    return [*always, *_slice_inputs(scenario), *_single_tier(scenario, fabric)]
+    return [
+        *always,
+        *_other_work(scenario),
+        *_slice_inputs(scenario),
+        *_single_tier(scenario, fabric),
+    ]
+
+
+def _other_work(scenario: Scenario) -> Iterator[Message]:
+    """The section of a kind of work that this scenario does not run."""
+    kind = scenario.workload.kind
+    for section in ("serving", "training"):
+        if kind in ("serving", "training") and section != kind and _was_set(scenario, section):
+            yield Message(
+                code="input.no_effect",
+                template="has no effect: workload.kind is {kind}",
+                params={"kind": kind},
+                path=section,
+            )
 
 
 def _was_set(scenario: Scenario, path: str) -> bool:
