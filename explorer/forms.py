@@ -30,7 +30,9 @@ from simcore.scenario import Scenario
 from simcore.units import UNITS, dimension_of, printed
 
 Dot = Literal["ds", "cal", "def", "you"]
-SECTIONS: Final = ("hardware", "topology", "model", "workload", "serving", "reliability", "economics", "run")
+SECTIONS: Final = (
+    "hardware", "topology", "model", "workload", "serving", "training", "reliability", "economics", "run",
+)  # fmt: skip
 OPEN: Final = frozenset({"hardware", "topology", "model", "workload", "serving"})
 _OVERRIDES: Final = "hardware.chip_overrides"
 _CATALOG_CHOICES: Final = {
@@ -264,10 +266,10 @@ def _defaults() -> Mapping[str, Any]:
 
 def _leaves(section: str, view: _View) -> Iterator[_Leaf]:
     info = Scenario.model_fields[section]
-    idle = (view.typed("workload.kind") or shown(at(_defaults(), "workload.kind"))) == "none"
-    if idle and section == "serving":
-        return  # nothing is served, so no knob of the engine does anything
-    if idle and section == "workload":
+    kind = view.typed("workload.kind") or shown(at(_defaults(), "workload.kind"))
+    if section in ("serving", "training") and section != kind:
+        return  # no knob of work that is not done does anything
+    if kind != "serving" and section == "workload":
         yield _Leaf(path="workload.kind", info=_info("workload.kind", {}))
         return
     yield from _below(section, info, view)

@@ -29,6 +29,7 @@ def _entry(key: str, label: str, text: str = "", *, symbol: str = "", better: Be
 
 
 _FIELDS: Final = (
+    _entry("schema_version", "Schema", "Version of the document's form."),
     _entry("name", "Name", "What this scenario is called."),
     _entry("description", "Description", "What question it answers, for whoever opens it later."),
     # sections
@@ -76,12 +77,21 @@ _FIELDS: Final = (
     ),
     _entry("transceiver_convention", "Transceiver count", "Which link ends carry an optical module."),
     _entry("price_book", "Price book", "Dated, sourced prices."),
-    _entry("topology.cube_size", "Cube edge", "Chips along one edge of a reconfigurable cube."),
+    _entry("topology.shape", "Shape", "Chips along each dimension of the torus."),
+    _entry("topology.dimensions", "Dimensions", "Of the most cubic shape, where none is given."),
+    _entry("topology.ocs_usable_ports", "Ports per OCS", "Usable ports of one optical switch."),
     # model
     _entry("model.name", "Model name", "A model of the catalog."),
     _entry("model.config", "config.json", "A Hugging Face config.json, instead of a catalog name."),
     # workload
-    _entry("workload.kind", "Kind of work", "Serving requests, or none: the fabric and reliability alone."),
+    _entry(
+        "workload.kind",
+        "Kind of work",
+        "Serving requests, training a model, or none: the fabric and reliability alone.",
+    ),
+    _entry("workload.arrivals", "Arrivals", "How requests arrive."),
+    _entry("workload.lengths", "Lengths", "How long prompts and answers are."),
+    _entry("workload.slo", "SLO", "What was promised; both times must be met."),
     _entry("workload.arrivals.kind", "Arrivals", "How requests arrive."),
     _entry("workload.arrivals.request_per_s", "Request rate", "Mean offered load.", symbol="λ"),
     _entry(
@@ -94,6 +104,9 @@ _FIELDS: Final = (
     _entry("workload.arrivals.trace", "Uploaded trace", "Identifier of an uploaded request trace."),
     _entry("workload.arrivals.format", "Trace format", "mooncake, azure, burstgpt or csv."),
     _entry("workload.arrivals.columns", "Columns", "Which column holds what, for a csv trace."),
+    _entry("columns.timestamp_s", "Column of instants", "Seconds since any origin."),
+    _entry("columns.input_tokens", "Column of inputs", "Prompt tokens."),
+    _entry("columns.output_tokens", "Column of outputs", "Generated tokens."),
     _entry("workload.arrivals.time_scale", "Time scale", "2 plays the trace at half speed."),
     _entry("workload.arrivals.limit", "Rows", "Use at most this many rows."),
     _entry("workload.arrivals.window", "Window", "Start and end second of the trace to use."),
@@ -109,6 +122,11 @@ _FIELDS: Final = (
     _entry("workload.slo.tpot_s", "SLO TPOT", "Each further token must come within this time on average."),
     _entry("workload.slo.attainment_fraction", "SLO share", "Share of requests that must meet both."),
     # serving
+    _entry("serving.parallelism", "Parallelism", "How one replica is cut over chips."),
+    _entry("serving.scheduler", "Scheduler", "How prefill and decode share an iteration."),
+    _entry("serving.router", "Router", "Which replica takes a request."),
+    _entry("serving.kv", "KV cache", "Keys and values of the tokens so far."),
+    _entry("serving.attention", "Attention", "The kernel that computes it."),
     _entry("serving.engine", "Engine", "Serving engine and version; sets its memory and overhead constants."),
     _entry("serving.max_model_len", "Max model length", "Longest prompt plus answer that is admitted."),
     _entry(
@@ -149,7 +167,38 @@ _FIELDS: Final = (
         "Attention kernel",
         "flash tiles through SRAM; naive writes the scores to HBM.",
     ),
+    # training
+    _entry("training.parallelism", "Parallelism", "How the step is cut over chips."),
+    _entry(
+        "training.parallelism.dp",
+        "Data parallel",
+        "Replicas that share a batch; auto uses all chips.",
+        symbol="DP",
+    ),
+    _entry("training.sequence_length", "Sequence", "Tokens of one training sequence."),
+    _entry("training.global_batch_tokens", "Global batch", "Tokens of one optimizer step."),
+    _entry("training.micro_batch_size", "Micro-batch", "Sequences that pass the pipeline together."),
+    _entry(
+        "training.virtual_stages", "Virtual stages", "Pieces of a pipeline stage, interleaved.", symbol="v"
+    ),
+    _entry(
+        "training.zero_stage", "ZeRO stage", "What data parallel ranks share: optimizer, gradients, weights."
+    ),
+    _entry("training.recompute", "Recompute", "Activations that are computed again instead of kept."),
+    _entry(
+        "training.sequence_parallel", "Sequence parallel", "Norms are cut over the tensor parallel ranks."
+    ),
+    _entry("training.overlap", "Overlap", "Collectives that run behind the kernels."),
+    _entry(
+        "overlap.dp", "Overlap data parallel", "Gradients and weights move behind the last backward pass."
+    ),
+    _entry("overlap.tp", "Overlap tensor parallel", "Layer collectives move behind the matrix products."),
+    _entry("training.total_tokens", "Tokens of the run", "Tokens that the whole training reads."),
+    _entry("training.dtype", "Training format", "Number format of the matrix products."),
+    _entry("training.stack", "Training stack", "The software whose efficiency is taken."),
     # reliability
+    _entry("reliability.checkpoint_write_s", "Checkpoint write", "Time to write one checkpoint."),
+    _entry("reliability.restart_s", "Restart", "Time to detect, replace, reload and warm up."),
     _entry(
         "host_availability_fraction", "Host availability", "Share of time that one host is up.", symbol="A"
     ),
@@ -317,6 +366,43 @@ _METRICS: Final = (
     _entry("serving.mfu_fraction", "MFU", "Model FLOP over peak FLOP of the owned chips.", better="up"),
     _entry("serving.mbu_fraction", "MBU", "Bytes read over peak HBM bytes.", better="up"),
     _entry("serving.regime", "Regime", "Stable, near saturation, or overloaded."),
+    _entry("training.step_s", "Training step", "Time of one optimiser step.", better="down"),
+    _entry(
+        "training.token_per_s", "Training throughput", "Tokens trained per second, all chips.", better="up"
+    ),
+    _entry(
+        "training.mfu_fraction",
+        "MFU",
+        "Useful FLOP over peak FLOP of the chips in the run; causal attention, no recomputation.",
+        better="up",
+    ),
+    _entry("training.hfu_fraction", "HFU", "As MFU, with what is computed again.", better="up"),
+    _entry(
+        "training.bubble_fraction",
+        "Bubble",
+        "Share of the pipeline's schedule in which a stage waits: (p−1) ÷ (v·m+p−1).",
+        better="down",
+    ),
+    _entry(
+        "training.exposed_communication_fraction",
+        "Exposed communication",
+        "Share of the step that waits for collectives.",
+        better="down",
+    ),
+    _entry("training.days", "Days", "All tokens at this rate, without failures.", better="down"),
+    _entry(
+        "training.memory_bytes_per_chip",
+        "Training memory per chip",
+        "Weights, gradients, optimiser states and activations of the fullest stage.",
+        better="down",
+    ),
+    _entry("training.chip_count", "Chips in the run", "tp × pp × cp × dp."),
+    _entry(
+        "cost.usd_per_training_run",
+        "Per training run",
+        "Cost of all chips while all tokens are trained; lost time is paid for.",
+        better="down",
+    ),
     _entry("fabric.switch_count", "Switches", better="down"),
     _entry("fabric.link_count", "Links", better="down"),
     _entry("fabric.transceiver_count", "Transceivers", "Under the chosen convention.", better="down"),
@@ -452,14 +538,26 @@ _RESOURCES: Final = {
 
 def entry(path: str) -> Entry | None:
     """The entry of a scenario path or metric id: by the whole, without its statistic, then by its last key."""
-    parts = path.split(".")
-    if parts[-1] in _STATISTICS or re.fullmatch(r"[pq]\d+", parts[-1]):
-        parts = parts[:-1]
+    parts = _plain_parts(path)
     for start in range(len(parts)):
         found = ENTRIES.get(".".join(parts[start:]))
         if found is not None:
             return found
-    return None
+    return _family(parts)[0]
+
+
+def _plain_parts(path: str) -> list[str]:
+    parts = path.split(".")
+    return parts[:-1] if statistic(path) else parts
+
+
+def _family(parts: list[str]) -> tuple[Entry | None, str]:
+    """`analysis.doubling.compute.gain_ratio`: the entry that its first keys have, and which one of them it is."""
+    for end in range(len(parts) - 1, 1, -1):
+        found = ENTRIES.get(".".join(parts[:end]))
+        if found is not None:
+            return found, parts[end]
+    return None, ""
 
 
 def statistic(metric: str) -> str:
@@ -473,6 +571,9 @@ def label(path: str) -> str:
     found = entry(path)
     if found is None:
         return path
+    family, member = _family(_plain_parts(path))
+    if found is family:
+        return f"{found.label}: {resource_label(member)}"
     mark = statistic(path)
     return f"{found.label} {mark}" if mark else found.label
 
