@@ -41,6 +41,7 @@ KINDS: Final = {
     "mamba": "recurrent",
     "mamba2": "recurrent",
     "conv": "recurrent",
+    "hybrid": "both",
     "mlp": "mlp",
     "moe": "moe",
 }
@@ -60,6 +61,7 @@ def common(r: Reader, _: Shape) -> Shape:
             heads=heads,
         )
     layers = r.number(*LAYERS)
+    r.read |= {*LAYERS, *_HIDDEN, *_POSITIONS}  # some files print a size under two names
     if layers > MOST_LAYERS:
         raise InputError.at(
             f"{r.path}.{LAYERS[0]}",
@@ -75,6 +77,7 @@ def common(r: Reader, _: Shape) -> Shape:
         "kv_heads": kv_heads,
         "head_dim": r.count("head_dim", "kv_channels", "attention_head_dim") or hidden // heads,
         "v_head_dim": r.count("v_head_dim"),
+        "q_lora_rank": r.count("q_lora_rank"),
         "intermediate": _intermediate(r, hidden),
         "vocab": r.number("vocab_size", "padded_vocab_size"),
         "max_position": r.number(*_POSITIONS, default=4096),
@@ -199,7 +202,7 @@ def layers(r: Reader, shape: Shape) -> Shape:
     counts: Shape = {
         "window_layers": narrow,
         "window_tokens": window if narrow else 0,
-        "recurrent_layers": kinds.count("recurrent"),
+        "recurrent_layers": kinds.count("recurrent") + kinds.count("both"),
         "attention_free_layers": sum(kind in ("recurrent", "mlp", "moe") for kind in kinds),
     }
     if "mlp" in kinds or "moe" in kinds:  # one block per layer: attention, state, MLP or experts

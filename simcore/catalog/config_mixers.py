@@ -35,9 +35,9 @@ def recurrence(r: Reader, shape: Shape) -> Shape:
         return _short_convolution(r, shape, count)
     if r.has("attn_type_list", "layer_group_size"):
         return _lightning(r, shape, count)
-    raise r.unsupported(
-        "layer_types", "it has layers with a state, but nothing that gives the size of it (linear_*, mamba_*)"
-    )
+    # nothing gives the size of the state: one of these is missing
+    r.number("linear_num_value_heads", "mamba_num_heads", "mamba_dt_rank", "conv_L_cache")
+    return {}
 
 
 def _state_width(r: Reader) -> int:
@@ -120,7 +120,7 @@ def _mamba(r: Reader, shape: Shape, count: int) -> Shape:
     """Mamba-1, as Jamba has it: a low-rank step, one state vector per channel."""
     hidden = shape["hidden"]
     width = r.number("mamba_expand", default=2) * hidden
-    states, rank = r.number("mamba_d_state", default=16), r.number("mamba_dt_rank")
+    states, rank = r.number("mamba_d_state", default=16), r.count("mamba_dt_rank") or -(-hidden // 16)
     kernel = r.number("mamba_d_conv", default=4)
     return _fields(
         "mamba",

@@ -62,9 +62,9 @@ class Reader:
         )
 
     def count(self, *keys: str) -> int:
-        """A number that may be absent or 0: the first of `keys` that is there."""
+        """A number that may be absent, 0 or "auto": the first of `keys` that is there."""
         for key in keys:
-            if self.raw(key) is not None:
+            if self.raw(key) not in (None, "auto"):
                 return self._checked(key, self.config[key], minimum=0)
         return 0
 

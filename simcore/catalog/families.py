@@ -159,6 +159,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "olmo2": Family(fixed=_QK),
     "olmo3": Family(fixed=_QK, windows=window_but_every(4)),
     "olmoe": Family(fixed=_QK),
+    "flex_olmo": Family(fixed=_QK),
     "cohere": Family(fixed=_ONE, tied=True),
     "cohere2": Family(fixed=_ONE, tied=True, windows=window_but_every(4)),
     "dbrx": Family(
@@ -247,7 +248,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "kimi_linear": _DEEPSEEK,
     "dots1": Family(fixed=_QK),
     "longcat_flash": Family(attention=family_rules.longcat),
-    "step3": Family(names={"share_q_dim": "q_lora_rank"}, adjust=family_rules.low_rank_queries),
+    "step3": Family(names={"share_q_dim": "q_lora_rank", "num_attention_groups": "num_key_value_heads"}),
     "bailing_moe": _LLAMA,
     "bailing_moe_v2": Family(fixed=_QK),
     "bailing_moe_linear": Family(fixed=_QK),
@@ -286,6 +287,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "mini_max_m1": "minimax_m1",
     "mini_max_m2": "minimax_m2",
     "pixtral": "mistral",
+    "gemma4_unified": "gemma4",
 }
 
 _ENCODERS: Final = "an encoder or an encoder and a decoder; only decoders that write token by token are"

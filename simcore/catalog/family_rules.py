@@ -178,10 +178,6 @@ def gemma4(r: Reader, shape: Shape) -> Shape:
     return changed
 
 
-def low_rank_queries(r: Reader, shape: Shape) -> Shape:
-    return {"q_lora_rank": r.count("q_lora_rank")}
-
-
 def state_in_every_layer(r: Reader, shape: Shape) -> Shape:
     """Falcon-H1: attention and a state side by side in every layer."""
     return {"recurrent_layers": shape["layers"]}

@@ -206,7 +206,11 @@ def _notes(reader: Reader, arch: LlmArchitecture, path: str) -> list[Message]:
                 path=path,
             )
         )
-    rest = [k for k in reader.config if k not in reader.read and not _WITHOUT_EFFECT.match(str(k))]
+    rest = [
+        key
+        for key, value in reader.config.items()
+        if value is not None and key not in reader.read and not _WITHOUT_EFFECT.match(str(key))
+    ]
     if rest:
         notes.append(
             Message(

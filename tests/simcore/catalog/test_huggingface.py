@@ -261,7 +261,7 @@ def test_layer_types_must_fit_and_be_known() -> None:
         imported({**gpt, "layer_types": gpt["layer_types"][:31]})
     with pytest.raises(InputError, match="no layer has attention"):
         imported({**gpt, "layer_types": ["linear_attention"] * 32, "conv_L_cache": 3})
-    with pytest.raises(InputError, match="nothing that gives the size"):
+    with pytest.raises(InputError, match="has no linear_num_value_heads or mamba_num_heads"):
         imported({**gpt, "layer_types": ["linear_attention", "full_attention"] * 16})
     with pytest.raises(InputError, match="bogus are not modelled"):
         imported({**gpt, "layer_types": ["bogus"] * 32})
