@@ -65,6 +65,7 @@ def test_the_page_speaks_chinese(page: "Page") -> None:
 
 def test_keys_work_and_are_listed(page: "Page") -> None:
     story(page, "Double the HBM bandwidth")
+    page.get_by_role("button", name="Light / dark").wait_for()  # the scripts have come
     page.keyboard.press("?")
     page.get_by_role("dialog").wait_for()
     page.keyboard.press("Escape")
