@@ -108,7 +108,7 @@ def _dense(r: Reader, shape: Shape) -> int:
     )
     offset = r.count("expert_layer_offset") if r.has("expert_layer_offset") else period - 1
     leading = r.count("first_k_dense_replace", "num_dense_layers", "n_dense_layers")
-    without = set(r.items("mlp_only_layers"))
+    without = set(r.numbers("mlp_only_layers"))
     first = max(start, leading)
     # DeepSeek counts every n-th layer from 0, the others from the end of the first period
     step = r.number("moe_layer_freq", default=1)

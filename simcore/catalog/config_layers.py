@@ -60,6 +60,9 @@ def common(r: Reader, _: Shape) -> Shape:
             kv_heads=kv_heads,
             heads=heads,
         )
+    head_dim = r.count("head_dim", "kv_channels", "attention_head_dim") or hidden // heads
+    if not head_dim:
+        raise r.wrong("hidden_size", hidden, f"it is shared out over {heads} attention heads")
     layers = r.number(*LAYERS)
     r.read |= {*LAYERS, *_HIDDEN, *_POSITIONS}  # some files print a size under two names
     if layers > MOST_LAYERS:
@@ -75,7 +78,7 @@ def common(r: Reader, _: Shape) -> Shape:
         "hidden": hidden,
         "heads": heads,
         "kv_heads": kv_heads,
-        "head_dim": r.count("head_dim", "kv_channels", "attention_head_dim") or hidden // heads,
+        "head_dim": head_dim,
         "v_head_dim": r.count("v_head_dim"),
         "q_lora_rank": r.count("q_lora_rank"),
         "intermediate": _intermediate(r, hidden),

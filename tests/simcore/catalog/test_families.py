@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from simcore.catalog import LlmArchitecture
 from simcore.catalog.families import ALIASES, FAMILIES, REFUSED
@@ -269,6 +271,30 @@ def test_every_row_reads_a_config_or_names_what_it_needs(family: str) -> None:
         assert caught.value.message.path == f"model.config.{NEEDS_MORE[family]}"
     else:
         assert parameter_terms(imported(config)).total > 5e7
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(published=st.sampled_from(list(ALL.values())), data=st.data(), value=JSON_VALUES)
+def test_any_value_at_any_key_ends_in_a_shape_or_an_input_error(
+    published: Published, data: st.DataObject, value: object
+) -> None:
+    key = data.draw(st.sampled_from(sorted(published.config)))
+    try:
+        arch = imported({**published.config, key: value})
+    except InputError as error:
+        found = error.message.path
+    else:
+        counts = parameter_terms(arch)
+        assert counts.total >= counts.active > 0
+        assert kv_bytes_per_token(arch).value >= 0
+        return
+    assert found.startswith("model.config")
 
 
 def test_importing_takes_five_milliseconds_at_most(shared: Path) -> None:
