@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import re
 import subprocess
 import sys
 
@@ -18,41 +17,17 @@ from simcore.scenario import Scenario, apply_overrides
 from simcore.simulate import RESOURCES, simulate
 from simcore.units import dimension_of
 from simcore.workload.traces import read_trace
+from tests.simcore.interface import KNOWN_METRICS
 
 CLOSED = {"workload.arrivals": {"kind": "closed_loop", "concurrency": 16}}
 CLUSTER = {"workload.kind": "none", "hardware.chip_count": 1024}
 COLUMNS = ["batch_tokens", "kv_usage_fraction", "running", "time_s", "waiting"]
 
-# The ids of interfaces.md that this slice computes, and the ones added to them.
-STATISTIC = r"\.(mean|p50|p90|p95|p99)"
-INTERFACE = [
-    r"model\.(parameter_count|active_parameter_count|kv_bytes_per_token|weight_bytes)",
-    r"memory\.(weight_bytes_per_chip|kv_bytes_per_chip|kv_token_capacity|kv_block_count|max_concurrency_at_max_len)",
-    r"memory\.kv_(useful|internal_waste)_fraction",
-    r"compute\.(decode_step_s|prefill_step_s|roofline_bound)",
-    r"serving\.(ttft_s|tpot_s|itl_s|e2e_s|queue_s)" + STATISTIC,
-    r"serving\.(request_per_s|input_token_per_s|output_token_per_s|output_token_per_s_per_chip)",
-    r"serving\.(slo_goodput_request_per_s|slo_attainment_fraction|capacity_request_per_s|offered_load_ratio)",
-    r"serving\.(completed_count|rejected_count|preemption_count|mean_batch_size|makespan_s)",
-    r"serving\.kv_usage_fraction\.(mean|max)",
-    r"serving\.(mfu_fraction|mbu_fraction|regime|replica_count)",
-    r"fabric\.(switch_count|link_count|transceiver_count|ocs_count|tiers|island_count|diameter_hops|mean_hops)",
-    r"fabric\.(bisection_bytes_per_s|fabric_capex_usd|fabric_power_w|routing_adjacency_count)",
-    r"fabric\.collective\.(all_reduce_s|all_gather_s|reduce_scatter_s|all_to_all_s)",
-    r"reliability\.(slice|static)_goodput_fraction\.(mean|q97)",
-    r"reliability\.(mtbf_s|goodput_fraction|checkpoint_interval_s)",
-    r"cost\.(capex_usd|opex_usd_per_hour|tco_usd_per_year|power_w|joule_per_token|priced_fraction)",
-    r"cost\.usd_per_million_(output_tokens|tokens|tokens\.input|tokens\.output)",
-    r"training\.(step_s|mfu_fraction|token_per_s|bubble_fraction|exposed_communication_fraction|days)",
-    r"analysis\.(effective_utilisation_fraction|busy_fraction|bottleneck)",
-    r"analysis\.waiting\.(hbm|scaleup|scaleout|host|bubble|queue|overhead|failure)_fraction",
-    r"analysis\.doubling\.[a-z_]+\.gain_ratio",
-]
-ADDED = [r"fabric\.all_to_all_slowdown_ratio"]  # Wang et al.'s extra hop, which S1's guard rail speaks of
-KNOWN = re.compile("|".join([*INTERFACE, *ADDED]))
 WORDS = {"compute.roofline_bound", "serving.regime", "analysis.bottleneck"}
 # Without a unit because the name is a count of things or the field's own word.
 UNITLESS = {
+    "training.days",
+    "cost.usd_per_training_run",
     "fabric.tiers",
     "serving.mean_batch_size",
     "memory.max_concurrency_at_max_len",
@@ -82,6 +57,10 @@ VARIETY = {
     "hosts down": {"reliability.host_availability_fraction": 0.5},
     "one request": {"workload.request_count": 1},
     "cluster": CLUSTER,
+    "training": {
+        "workload.kind": "training", "hardware.chip_count": 64, "training.parallelism.tp": 2,
+        "training.total_tokens": 15e12,
+    },
     "optical pod": {**CLUSTER, "hardware.chip": "tpu-v4"},
 }  # fmt: skip
 
@@ -196,7 +175,7 @@ def test_a_listener_that_raises_stops_the_run(planner, after):
 
 
 def test_every_metric_id_is_of_the_interface(varied):
-    assert [name for name in varied.metrics if not KNOWN.fullmatch(name)] == []
+    assert [name for name in varied.metrics if not KNOWN_METRICS.fullmatch(name)] == []
 
 
 def test_a_metric_is_a_finite_number_or_a_word_and_never_null(varied):

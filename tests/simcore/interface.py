@@ -1,0 +1,35 @@
+"""The metric ids of the interface that are computed so far, and the ones that were added to them."""
+
+import re
+from typing import Final
+
+STATISTIC = r"\.(mean|p50|p90|p95|p99)"
+INTERFACE: Final = (
+    r"model\.(parameter_count|active_parameter_count|kv_bytes_per_token|weight_bytes)",
+    r"memory\.(weight_bytes_per_chip|kv_bytes_per_chip|kv_token_capacity|kv_block_count|max_concurrency_at_max_len)",
+    r"memory\.kv_(useful|internal_waste)_fraction",
+    r"compute\.(decode_step_s|prefill_step_s|roofline_bound)",
+    r"serving\.(ttft_s|tpot_s|itl_s|e2e_s|queue_s)" + STATISTIC,
+    r"serving\.(request_per_s|input_token_per_s|output_token_per_s|output_token_per_s_per_chip)",
+    r"serving\.(slo_goodput_request_per_s|slo_attainment_fraction|capacity_request_per_s|offered_load_ratio)",
+    r"serving\.(completed_count|rejected_count|preemption_count|mean_batch_size|makespan_s)",
+    r"serving\.kv_usage_fraction\.(mean|max)",
+    r"serving\.(mfu_fraction|mbu_fraction|regime|replica_count)",
+    r"fabric\.(switch_count|link_count|transceiver_count|ocs_count|tiers|island_count|diameter_hops|mean_hops)",
+    r"fabric\.(bisection_bytes_per_s|fabric_capex_usd|fabric_power_w|routing_adjacency_count)",
+    r"fabric\.collective\.(all_reduce_s|all_gather_s|reduce_scatter_s|all_to_all_s)",
+    r"reliability\.(slice|static)_goodput_fraction\.(mean|q97)",
+    r"reliability\.(mtbf_s|goodput_fraction|checkpoint_interval_s)",
+    r"cost\.(capex_usd|opex_usd_per_hour|tco_usd_per_year|power_w|joule_per_token|priced_fraction)",
+    r"cost\.usd_per_million_(output_tokens|tokens|tokens\.input|tokens\.output)",
+    r"training\.(step_s|mfu_fraction|token_per_s|bubble_fraction|exposed_communication_fraction|days)",
+    r"analysis\.(effective_utilisation_fraction|busy_fraction|bottleneck)",
+    r"analysis\.waiting\.(hbm|scaleup|scaleout|host|bubble|queue|overhead|failure)_fraction",
+    r"analysis\.doubling\.[a-z_]+\.gain_ratio",
+)
+ADDED: Final = (
+    r"fabric\.all_to_all_slowdown_ratio",  # the extra hop that a rail-only fabric's guard rail speaks of
+    r"training\.(memory_bytes_per_chip|chip_count|hfu_fraction)",  # whether a step fits, and on what
+    r"cost\.usd_per_training_run",  # tokens of the run over tokens per second, priced
+)
+KNOWN_METRICS: Final = re.compile("|".join((*INTERFACE, *ADDED)))
