@@ -1,13 +1,13 @@
-"""What would make a training run fit: single changes, tried with the same arithmetic, cheapest first.
+"""What would make a training run fit: changes tried with the same arithmetic, cheapest first.
 
 A change's cost is the step time that it leaves: recomputation costs FLOP, ZeRO costs traffic, a wider cut
 costs collectives. The three cheapest with different paths are named, each with its memory and its tokens per
-second.
+second; where fewer than three single changes fit, two at once are tried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -21,12 +21,14 @@ SUGGESTIONS: Final = 3
 _MOST_DEGREES: Final = 64
 
 
+Edits = tuple[tuple[str, str], ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingChange:
-    """A change that fits, with what it leaves."""
+    """A change that fits, with what it leaves: one edit, or two."""
 
-    path: str
-    value: str
+    edits: Edits  # scenario paths and their values
     used_bytes: float
     token_per_s: float
     message: Message
@@ -55,15 +57,37 @@ def require_fit(
 
 
 def fitting_changes(inputs: TrainingInputs, other_chips: Sequence[Chip] = ()) -> tuple[TrainingChange, ...]:
-    """The three cheapest single changes that fit."""
-    found: dict[str, TrainingChange] = {}
+    """The three cheapest changes that fit."""
+    found = _fitting(_single(inputs, other_chips))
+    if len(found) < SUGGESTIONS:
+        found += _fitting(_double(inputs))
+    return tuple(sorted(found, key=lambda change: (len(change.edits), -change.token_per_s))[:SUGGESTIONS])
+
+
+def _single(inputs: TrainingInputs, other_chips: Sequence[Chip]) -> Iterator[tuple[Edits, TrainingInputs]]:
     for path, value, changed in _candidates(inputs, other_chips):
-        if path in found or not _possible(changed):
+        yield ((path, value),), changed
+
+
+def _double(inputs: TrainingInputs) -> Iterator[tuple[Edits, TrainingInputs]]:
+    """Two changes of different paths, each pair once."""
+    for first, value, changed in _candidates(inputs, ()):
+        for second, other, both in _candidates(changed, ()):
+            if first < second:
+                yield ((first, value), (second, other)), both
+
+
+def _fitting(candidates: Iterable[tuple[Edits, TrainingInputs]]) -> list[TrainingChange]:
+    """The first of each set of paths that fits."""
+    found: dict[tuple[str, ...], TrainingChange] = {}
+    for edits, changed in candidates:
+        paths = tuple(path for path, _ in edits)
+        if paths in found or not _possible(changed):
             continue
         memory = training_memory(changed)
         if memory.fits:
-            found[path] = _change(path, value, changed, memory)
-    return tuple(sorted(found.values(), key=lambda change: -change.token_per_s)[:SUGGESTIONS])
+            found[paths] = _change(edits, changed, memory)
+    return list(found.values())
 
 
 def _possible(inputs: TrainingInputs) -> bool:
@@ -113,13 +137,17 @@ def _wider(inputs: TrainingInputs, degree: str) -> Iterator[tuple[str, str, Trai
         factor *= 2
 
 
-def _change(path: str, value: str, inputs: TrainingInputs, memory: TrainingMemory) -> TrainingChange:
+def _change(edits: Edits, inputs: TrainingInputs, memory: TrainingMemory) -> TrainingChange:
     per_second = training_step(inputs).token_per_s.value
     used = memory.used.value
     message = Message(
         code="training.change",
-        template="{path}: {value} needs {used_gib:.1f} GiB per chip and trains {token_per_s:,.0f} token/s",
-        params={"path": path, "value": value, "used_gib": used / 2**30, "token_per_s": per_second},
-        path=path,
+        template="{change} needs {used_gib:.1f} GiB per chip and trains {token_per_s:,.0f} token/s",
+        params={
+            "change": " + ".join(f"{path}: {value}" for path, value in edits),
+            "used_gib": used / 2**30,
+            "token_per_s": per_second,
+        },
+        path=edits[0][0],
     )
-    return TrainingChange(path=path, value=value, used_bytes=used, token_per_s=per_second, message=message)
+    return TrainingChange(edits=edits, used_bytes=used, token_per_s=per_second, message=message)
