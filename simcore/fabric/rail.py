@@ -35,7 +35,7 @@ from simcore.fabric.switched import (
     single_server,
     too_many,
 )
-from simcore.why import Term, ceil, constant, floor, leaf, minimum
+from simcore.why import Term, ceil, constant, floor, leaf, maximum, minimum
 
 
 class RailOptimized(SwitchedSpec):
@@ -102,7 +102,8 @@ def _domain_term(site: Site) -> Term:
     domain = leaf(site.hb_domain_size, "hb_domain_size", path="topology.hb_domain_size")
     if site.chips_per_nic == 1:
         return domain
-    return floor(domain / leaf(site.chips_per_nic, "chips_per_nic", kind="catalog", source="server"))
+    share = leaf(site.chips_per_nic, "chips_per_nic", kind="catalog", source="server")
+    return maximum(constant(1), floor(domain / share))
 
 
 def _one_tier(spec: RailOnly, site: Site) -> Counted:

@@ -2,10 +2,12 @@
 
 Mean field: with `n` sequences decoding in every iteration and mean decode length `D = E[output - 1]`, a
 share `c = n / D` of a request ends per iteration, and as many prompts, `c · E[input]` tokens, must be
-prefilled beside it (chunked prefill) or in iterations of their own (continuous). Throughput is `c` divided
-by the time of that iteration; capacity is its maximum over the `n` that seats, token budget and KV blocks
-allow. Contexts enter by their mean over decode steps, `Σ Σ_j (input + j) / Σ (output - 1)`. Limits: no
-preemption, no fluctuation of the batch, so it errs on the high side where KV is tight.
+prefilled beside it (chunked prefill) or in iterations of their own (continuous: requests end like a Poisson
+stream, so a share `1 - exp(-c)` of decodes is followed by an iteration with `c / (1 - exp(-c))` prompts, as
+far as the token budget takes them). Throughput is `c` divided by the time of that iteration; capacity is
+its maximum over the `n` that seats, token budget and KV blocks allow. Contexts enter by their mean over
+decode steps, `Σ Σ_j (input + j) / Σ (output - 1)`. Limits: no preemption, no fluctuation of the batch, so it
+errs on the high side where KV is tight; equal answers end together and prefill cheaper than reckoned.
 """
 
 from __future__ import annotations
@@ -94,12 +96,15 @@ def throughput_curve(
     batch = np.unique(np.append(np.arange(1.0, most + 1), most))
     if scheduler.kind == "continuous":
         ended = batch / mix.decode_steps  # requests per iteration
-        seconds = _decode_s(table, mix, batch) + ended * _whole_prompt_s(table, scheduler, mix)
+        together = _prompts_together(scheduler, mix, ended)
+        seconds = _decode_s(table, mix, batch) + ended / together * _prompts_s(table, mix, together)
     else:
         budget = float(scheduler.max_num_batched_tokens)
         # Prompts take what decodes leave of the budget; at most this many sequences can be kept decoding.
         most_fed = budget * mix.decode_steps / (mix.input_tokens + mix.decode_steps)
-        batch = np.unique(np.minimum(batch, max(most_fed, 1e-9)))
+        # A prompt holds a seat for an iteration at least, before it decodes.
+        most_seated = scheduler.max_num_seqs * mix.decode_steps / (1 + mix.decode_steps)
+        batch = np.unique(np.minimum(batch, max(min(most_fed, most_seated), 1e-9)))
         ended = batch / mix.decode_steps
         seconds = _mixed_s(table, mix, batch, budget)
     return Curve(mix=mix, batch=batch, request_per_s=ended / seconds)
@@ -172,13 +177,22 @@ def _mixed_s(table: StepTimeTable, mix: Mix, batch: Floats, budget: float) -> Fl
     )
 
 
-def _whole_prompt_s(table: StepTimeTable, scheduler: SchedulerParameters, mix: Mix) -> float:
-    """One prompt's share of a prefill-only iteration, with one prompt in it."""
-    tokens = np.array([mix.input_tokens])
-    linear = _at(table.linear_s + table.comm_s, tokens)[0]
-    fixed = table.overhead_s + table.overhead_s_per_sequence + table.prefill_attention_s
-    head = _at(table.head_s, np.array([1.0]))[0]
-    return float(linear + fixed + head + _prefill_attention_s(table, mix))
+def _prompts_together(scheduler: SchedulerParameters, mix: Mix, ended: Floats) -> Floats:
+    """Prompts of a prefill-only iteration: those that came since the last one, one at least."""
+    most = max(1.0, np.floor(scheduler.max_num_batched_tokens / mix.input_tokens))
+    return np.minimum(ended / -np.expm1(-ended), most)
+
+
+def _prompts_s(table: StepTimeTable, mix: Mix, prompts: Floats) -> Floats:
+    """A prefill-only iteration of whole prompts."""
+    return (
+        _at(table.linear_s + table.comm_s, prompts * mix.input_tokens)
+        + table.overhead_s
+        + table.overhead_s_per_sequence * prompts
+        + table.prefill_attention_s
+        + _at(table.head_s, prompts)
+        + prompts * _prefill_attention_s(table, mix)
+    )
 
 
 def _prefill_only(table: StepTimeTable, scheduler: SchedulerParameters, mix: Mix) -> tuple[float, float]:
@@ -187,15 +201,7 @@ def _prefill_only(table: StepTimeTable, scheduler: SchedulerParameters, mix: Mix
     prompts = min(max(budget / mix.input_tokens, 1e-9), float(scheduler.max_num_seqs))
     if scheduler.kind == "continuous":
         prompts = max(1.0, np.floor(prompts))
-    prompts_axis = np.array([prompts])
-    seconds = (
-        _at(table.linear_s + table.comm_s, prompts_axis * mix.input_tokens)[0]
-        + table.overhead_s
-        + table.overhead_s_per_sequence * prompts
-        + table.prefill_attention_s
-        + _at(table.head_s, prompts_axis)[0]
-        + prompts * _prefill_attention_s(table, mix)
-    )
+    seconds = float(_prompts_s(table, mix, np.array([prompts]))[0])
     return float(prompts), float(prompts / seconds)
 
 

@@ -26,6 +26,7 @@ Flags = NDArray[np.bool_]
 Regime = Literal["stable", "near_saturation", "overloaded"]
 PERCENTILES: Final = (50, 90, 95, 99)
 NEAR_FRACTION: Final = 0.1
+WASTED_FRACTION: Final = 0.05
 CDF_POINTS: Final = 201
 
 
@@ -77,7 +78,7 @@ def serving_metrics(
         metrics=metrics | load,
         cdfs=cdfs,
         seconds=seconds_by_resource(totals, table),
-        warnings=(*_rejections(totals), *warnings),
+        warnings=(*_rejections(totals), *_preemptions(totals), *warnings),
     )
 
 
@@ -245,6 +246,24 @@ def _rejections(totals: Totals) -> tuple[Message, ...]:
                 "offered": totals.completed_count + totals.rejected_count,
             },
             path="workload.lengths",
+        ),
+    )
+
+
+def _preemptions(totals: Totals) -> tuple[Message, ...]:
+    """Said where more than a twentieth of the prefill work was done again."""
+    if totals.discarded_token_sum <= WASTED_FRACTION * totals.prefill_token_sum:
+        return ()
+    return (
+        Message(
+            code="serving.preempted",
+            template="{count:,} preemptions threw away {share} of the prefilled tokens: the KV cache is too small for "
+            "this batch, and capacity is less than estimated; lower max_num_seqs or free memory",
+            params={
+                "count": totals.preemption_count,
+                "share": f"{totals.discarded_token_sum / totals.prefill_token_sum:.0%}",
+            },
+            path="serving.scheduler.max_num_seqs",
         ),
     )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from simcore.errors import InfeasibleError
-from simcore.fabric import Clos, RailOnly, RailOptimized
+from simcore.fabric import Clos, RailOnly, RailOptimized, build_fabric
 from tests.simcore.fabric.fabrics import SERVER, built
 
 
@@ -79,3 +79,10 @@ def test_servers_with_fewer_nics_share_them() -> None:
     fabric = built(RailOnly(radix=64), 64, server=server)
     assert fabric.endpoint_count == 16
     assert fabric.link_count == 16
+
+
+def test_cards_without_a_scale_up_link_that_share_a_nic_are_one_rail() -> None:
+    card = replace(SERVER, scaleup_domain_chip_count=1, scaleup_kind="pcie", nic_count=1)
+    fabric = build_fabric(RailOnly(radix=32), chip_count=96, server=card, scaleup_bytes_per_s=None)
+    assert fabric.island_count == 1
+    assert [tier.switch_count for tier in fabric.tiers] == [1]
