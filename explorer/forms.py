@@ -33,7 +33,7 @@ Dot = Literal["ds", "cal", "def", "you"]
 SECTIONS: Final = (
     "hardware", "topology", "model", "workload", "serving", "training", "reliability", "economics", "run",
 )  # fmt: skip
-OPEN: Final = frozenset({"hardware", "topology", "model", "workload", "serving"})
+OPEN: Final = frozenset({"hardware", "topology", "model", "workload", "serving", "training"})
 _OVERRIDES: Final = "hardware.chip_overrides"
 _CATALOG_CHOICES: Final = {
     "hardware.chip": "chips",
@@ -45,7 +45,8 @@ _CATALOG_CHOICES: Final = {
 # Not for a form: files of the command line, lists, and what an upload sets by itself.
 _HIDDEN: Final = frozenset(
     {
-        "hardware.pools", "model.config", "serving.parallelism.dp", "workload.arrivals.path",
+        "hardware.pools", "model.config", "serving.parallelism.dp", "serving.parallelism.cp",
+        "workload.arrivals.path",
         "workload.arrivals.columns",
         "workload.arrivals.window", "workload.lengths.input_tokens[]", "workload.lengths.output_tokens[]",
     }

@@ -43,13 +43,13 @@ class Fall:
 
 def waterfall(result: Result | None) -> Chart | None:
     """From the datasheet's bytes down to the KV cache, one deduction after the other."""
-    rows = style.rows(result, "memory_waterfall")
+    rows = style.rows(result, "memory_waterfall") or style.rows(result, "training_memory")
     if not rows:
         return None
     return Chart(
         slug="memory-waterfall",
         title=_title(rows),
-        axis=_("One chip's memory, from the datasheet down to the KV cache"),
+        axis=_("One chip's memory, from what the driver shows down to what is left"),
         summary=_summary(rows),
         source=_("Closed form, the engine's own accounting"),
         draw="waterfall",
@@ -81,6 +81,11 @@ def _item(row: Mapping[str, Any]) -> str:
         "moe_workspace": _("Expert workspace"),
         "non_torch": _("Outside the allocator"),
         "kv": _("KV cache"),
+        "gradients": _("Gradients"),
+        "optimizer": _("Optimiser states"),
+        "activations": _("Activations"),
+        "reserved": _("Reserved"),
+        "free": _("Free"),
     }
     item = str(row["item"])
     return names.get(item) or style.capitalised(style.term(item.replace("_", " ")))
@@ -94,6 +99,8 @@ def _note(row: Mapping[str, Any]) -> str:
         "MLP of max_num_batched_tokens binds": _("MLP of max_num_batched_tokens binds"),
         "table of sines and cosines": _("table of sines and cosines"),
         "device context, communication buffers": _("device context, communication buffers"),
+        "fp32 copy and two moments": _("fp32 copy and two moments"),
+        "kept for the backward pass": _("kept for the backward pass"),
     }
     note = str(row.get("note") or "")
     return notes.get(note, note)
@@ -134,12 +141,14 @@ def _title(rows: Sequence[Mapping[str, Any]]) -> str:
         0.0,
     )
     if kv <= 0:
-        return _("The model does not fit: nothing is left for the KV cache")
+        return _("The model does not fit: nothing is left")
     words = {
         "kv": style.number(kv, "bytes"),
         "whole": style.number(whole, "bytes"),
         "share": style.percent(kv / whole, digits=0),
     }
+    if rows[-1]["item"] != "kv":
+        return _("Of %(whole)s, %(kv)s (%(share)s) stay free") % words
     return _("Of %(whole)s, %(kv)s (%(share)s) hold the KV cache") % words
 
 
@@ -150,6 +159,9 @@ def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def headline(result: Result | None) -> str:
     """How much KV cache one replica has, in tokens and in requests of full length."""
+    trained = style.metric(result, "training.memory_bytes_per_chip")
+    if trained is not None:
+        return _("Training takes %(bytes)s of each chip") % {"bytes": style.number(trained, "bytes")}
     tokens = style.metric(result, "memory.kv_token_capacity")
     requests = style.metric(result, "memory.max_concurrency_at_max_len")
     if tokens is None:
@@ -167,6 +179,7 @@ def capacity(result: Result | None, baseline: Result | None = None) -> Chart | N
         "model.active_parameter_count",
         "model.weight_bytes",
         "memory.weight_bytes_per_chip",
+        "training.memory_bytes_per_chip",
         "memory.kv_bytes_per_chip",
         "model.kv_bytes_per_token",
         "memory.kv_token_capacity",

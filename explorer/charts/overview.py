@@ -52,7 +52,7 @@ def where_time_goes(result: Result | None, baseline: Result | None = None) -> Ch
     bars.append(_stack(_("Now"), now, scale))
     return Chart(
         slug="where-time-goes",
-        title=_time_title(now, before),
+        title=_time_title(now, before, trains=style.kind_of_work(result) == "training"),
         axis=_("Wall clock per iteration by what it waited for"),
         summary=_time_summary(now, before),
         source=_("Simulated; kernels as calibrated for this chip"),
@@ -102,7 +102,7 @@ def _segment(resource: str, seconds: float, left: float, width: float) -> Segmen
     )
 
 
-def _time_title(now: Mapping[str, float], before: Mapping[str, float]) -> str:
+def _time_title(now: Mapping[str, float], before: Mapping[str, float], *, trains: bool) -> str:
     largest = max(now, key=lambda name: now[name])
     total = sum(now.values())
     share = style.percent(now[largest] / total, digits=0)
@@ -112,6 +112,8 @@ def _time_title(now: Mapping[str, float], before: Mapping[str, float]) -> str:
         "total": style.number(total, "step_s"),
     }
     if not before:
+        if trains:
+            return _("A training step takes %(total)s, and %(share)s of it is %(resource)s") % words
         return _("An iteration takes %(total)s, and %(share)s of it is %(resource)s") % words
     words["before"] = style.number(sum(before.values()), "step_s")
     change = abs(total / sum(before.values()) - 1)
@@ -217,12 +219,13 @@ def _doubling_table(rows: Sequence[Mapping[str, Any]]) -> Table:
         return (
             Cell(text=style.resource(str(row["resource"])), key=_mark(str(row["resource"]))),
             Cell(text=style.percent(float(row["gain_ratio"]) - 1.0, signed=True)),
-            _ratio_cell(row.get("tpot_ratio")),
-            _ratio_cell(row.get("ttft_ratio")),
+            *(_ratio_cell(row.get(name)) for name in shown),
             Cell(text=style.resource(following)),
         )
 
-    columns = (_("Doubled"), _("Capacity"), _("TPOT"), _("TTFT"), _("Then bound by"))
+    headers = {"tpot_ratio": _("TPOT"), "ttft_ratio": _("TTFT"), "step_ratio": _("Training step")}
+    shown = [name for name in headers if any(name in row for row in rows)]
+    columns = (_("Doubled"), _("Capacity"), *(headers[name] for name in shown), _("Then bound by"))
     return Table(columns=columns, rows=tuple(cells(row) for row in rows))
 
 

@@ -35,6 +35,7 @@ STRIP: Final = (
     "cost.capex_usd",
 )
 HEADLINES: Final = (
+    "training.token_per_s",
     "serving.output_token_per_s_per_chip",
     "serving.tpot_s.mean",
     "serving.ttft_s.p95",
@@ -62,6 +63,21 @@ SERVING_KPIS: Final = (
 )
 
 
+TRAINING: Final = (
+    "training.token_per_s",
+    "training.step_s",
+    "training.mfu_fraction",
+    "training.days",
+    "cost.power_w",
+    "cost.usd_per_million_tokens",
+    "training.memory_bytes_per_chip",
+)
+TRAINING_KPIS: Final = (
+    "analysis.effective_utilisation_fraction",
+    "training.hfu_fraction",
+    "training.bubble_fraction",
+    "training.exposed_communication_fraction",
+)
 FABRIC_KPIS: Final = (
     "fabric.bisection_bytes_per_s",
     "reliability.goodput_fraction",
@@ -86,7 +102,7 @@ REMARKS: Final = frozenset({"fabric.guard_rail", "fabric.none_needed", "reliabil
 
 def strip(result: Result | None, baseline: Result | None = None, *, baseline_name: str = "") -> Strip:
     """At most six metrics that the result has, with their change since the baseline."""
-    names = FABRIC_STRIP if style.kind_of_work(result) == "none" else STRIP
+    names = {"none": FABRIC_STRIP, "training": TRAINING}.get(style.kind_of_work(result), STRIP)
     return Strip(tiles=style.tiles(names, result, baseline)[:6], baseline_name=baseline_name)
 
 
@@ -107,13 +123,14 @@ def _present(*charts: Chart | None) -> tuple[Chart, ...]:
 
 
 def _overview(result: Result | None, baseline: Result | None) -> Panel:
-    fabric_only = style.kind_of_work(result) == "none"
+    kind = style.kind_of_work(result)
+    fabric_only = kind == "none"
     title, lede = _finding(result, baseline)
     charts = _present(
         overview.where_time_goes(result, baseline),
         overview.doublings(result),
         serving.cdf("ttft", result, baseline),
-        None if fabric_only else serving.over_time(result, baseline),
+        serving.over_time(result, baseline) if kind == "serving" else None,
         fabric.topology(result, other=baseline) if fabric_only else None,
         fabric.counts(result, baseline) if fabric_only else None,
         reliability.slice_goodput(result) if fabric_only else None,
@@ -125,7 +142,9 @@ def _overview(result: Result | None, baseline: Result | None) -> Panel:
         lede=lede,
         guard=fabric.guard(result),
         notes=_notes(result),
-        kpis=_kpis(FABRIC_KPIS if fabric_only else OVERVIEW_KPIS, result, baseline),
+        kpis=_kpis(
+            {"none": FABRIC_KPIS, "training": TRAINING_KPIS}.get(kind, OVERVIEW_KPIS), result, baseline
+        ),
         charts=charts,
     )
 
@@ -167,7 +186,7 @@ def _memory(result: Result | None, baseline: Result | None) -> Panel:
 
 
 def _serving(result: Result | None, baseline: Result | None) -> Panel:
-    if style.kind_of_work(result) == "none":
+    if style.kind_of_work(result) != "serving":
         return Panel(tab="serving", headline=_("This scenario serves no requests"))
     return Panel(
         tab="serving",

@@ -180,7 +180,7 @@ function post(action, values) {
   waiting = waiting.then(() => htmx.ajax("POST", action, {
     target: "#workbench", swap: "none", source: root,
     values: { ...values, tab: marker().dataset.tab, csrfmiddlewaretoken: csrf },
-  })).catch(() => say("…"));
+  })).catch(() => unanswered(document.body.dataset.unreachable));
   return waiting;
 }
 
@@ -212,10 +212,13 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   event.detail.shouldSwap = false;
   onAnswer(event.detail.serverResponse);
 });
-document.addEventListener("htmx:responseError", (event) => {
+function unanswered(text) {
   document.querySelectorAll(".stale").forEach((one) => one.classList.remove("stale"));
-  say(`${event.detail.xhr.status} ${event.detail.xhr.statusText}`);
-});
+  say(text);
+}
+
+document.addEventListener("htmx:responseError", (event) => unanswered(`${event.detail.xhr.status} ${event.detail.xhr.statusText}`));
+document.addEventListener("htmx:sendError", () => unanswered(document.body.dataset.unreachable));
 
 root.addEventListener("change", (event) => {
   const field = event.target;

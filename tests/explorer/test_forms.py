@@ -178,7 +178,7 @@ def test_an_error_of_a_section_stands_at_its_kind_and_others_on_top() -> None:
     }
     form = outline(SMALLEST, errors=errors)
     assert field(form, "workload.arrivals.kind").error == "no"
-    assert form.messages == ("serving.parallelism: too many",)
+    assert form.messages == ("Parallelism: too many",)
 
 
 def test_a_trace_can_be_chosen_once_there_is_one() -> None:
