@@ -8,7 +8,7 @@ from simcore.errors import InfeasibleError, InputError
 from simcore.plan import plan
 from simcore.scenario import Scenario, load_document
 
-# The example of interfaces.md, as far as it is built: `training` and `disaggregated` come later.
+# The example of interfaces.md, as far as it is built: `disaggregated` comes later.
 EXAMPLE = """
 schema_version: 1
 name: Llama-3.1-70B chat on H100
@@ -39,6 +39,9 @@ serving:
     enable_prefix_caching: false, offload: []}
   weights_dtype: bf16
   attention: {kind: flash}
+training: {parallelism: {tp: 8, pp: 8, dp: 512, cp: 1, ep: 1}, sequence_length: 8192, global_batch_tokens: 134217728,
+  micro_batch_size: 1, virtual_stages: 1, zero_stage: 1, recompute: selective, sequence_parallel: true,
+  overlap: {dp: true, tp: false}, total_tokens: 15.6e12}
 reliability: {host_availability_fraction: 0.995, slice_chips: 1024, failures: meta-rsc-1, spares: 0,
   checkpoint_interval_s: auto, shocks: []}
 economics: {price_book: default-2026, electricity_usd_per_kwh: 0.08, pue: 1.25, depreciation_years: 4,
