@@ -2,7 +2,7 @@
 
 Four formats: `csv` (named columns), `azure` (TIMESTAMP, ContextTokens, GeneratedTokens), `burstgpt`
 (Timestamp, Request tokens, Response tokens) and `mooncake` (JSON lines with timestamp in milliseconds,
-input_length, output_length). Instants are seconds, or dates and times such as
+input_length, output_length and, where given, the prompt's hash_ids). Instants are seconds, or dates and times such as
 `2023-11-16 18:17:03.9799600`. The fast way reads whole columns; only when it fails does a slow one walk the
 rows, to name up to five of the wrong cells. Files that hold prompt text are refused: a trace needs lengths.
 """
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from simcore.errors import InputError, Message
 from simcore.workload.arrivals import Columns, TraceFormat
+from simcore.workload.block_hashes import HASHES_NAME, Chains, chains_of, joined
 
 NAMES: Final[dict[TraceFormat, tuple[str, str, str]]] = {
     "azure": ("TIMESTAMP", "ContextTokens", "GeneratedTokens"),
@@ -55,8 +56,13 @@ def detect_format(head: bytes) -> TraceFormat | None:
     return None
 
 
-def read_columns(raw: bytes, form: TraceFormat, columns: Columns | None, path: str) -> Raw:
-    """Seconds (from any origin), input tokens and output tokens of every row, as floats not yet checked."""
+def read_columns(
+    raw: bytes, form: TraceFormat, columns: Columns | None, path: str
+) -> tuple[Raw, Chains | None]:
+    """Seconds (from any origin), input tokens and output tokens of every row, as floats not yet checked.
+
+    Beside them the block hashes of the prompts, where the format has them.
+    """
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -72,7 +78,7 @@ def read_columns(raw: bytes, form: TraceFormat, columns: Columns | None, path: s
     names = NAMES[form]
     if columns is not None:
         names = (columns.timestamp_s, columns.input_tokens, columns.output_tokens)
-    return _csv_columns(text, names, path)
+    return _csv_columns(text, names, path), None
 
 
 def _csv_columns(text: str, names: tuple[str, str, str], path: str) -> Raw:
@@ -246,10 +252,11 @@ def _number(cell: str) -> float | None:
         return None
 
 
-def _json_columns(text: str, path: str) -> Raw:
+def _json_columns(text: str, path: str) -> tuple[Raw, Chains | None]:
     lines = [line for line in text.split("\n") if line and not line.isspace()]
     names = NAMES["mooncake"]
     parts: list[NDArray[np.float64]] = []
+    chains: list[Chains] = []
     for begin in range(0, len(lines), _JSON_ROWS):
         chunk = lines[begin : begin + _JSON_ROWS]
         try:
@@ -258,12 +265,13 @@ def _json_columns(text: str, path: str) -> Raw:
                 raise ValueError("one object per line")
             _refuse_prose_keys(rows[0], path)
             parts.append(np.array([[row[name] for name in names] for row in rows], dtype=np.float64))
-        except (ValueError, KeyError, TypeError, RecursionError):
+            chains.append(chains_of([row.get(HASHES_NAME) for row in rows]))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise _wrong_lines(chunk, begin, names, path) from None
     if not parts:
-        return np.empty(0), np.empty(0), np.empty(0)
+        return (np.empty(0), np.empty(0), np.empty(0)), None
     table = np.concatenate(parts)
-    return table[:, 0] / 1e3, table[:, 1], table[:, 2]
+    return (table[:, 0] / 1e3, table[:, 1], table[:, 2]), joined(chains)
 
 
 def _refuse_prose_keys(row: Any, path: str) -> None:
@@ -295,8 +303,19 @@ def _wrong_lines(lines: Sequence[str], begin: int, names: Sequence[str], path: s
             allowed = complaint_about(number_of, instant=place == 0)
             if allowed:
                 messages.append(cell_message(number, name, value, allowed, path))
+        if not _are_hashes(row.get(HASHES_NAME)):
+            allowed = "a list of whole numbers of 64 bits is needed"
+            messages.append(cell_message(number, HASHES_NAME, row[HASHES_NAME], allowed, path))
     if not messages:
         messages.append(
             Message(code="trace.unreadable", template="the lines cannot be read as JSON", path=path)
         )
     return InputError(*messages)
+
+
+def _are_hashes(value: Any) -> bool:
+    try:
+        chains_of([value])
+    except (ValueError, TypeError):
+        return False
+    return True

@@ -1,5 +1,7 @@
 """Recorded traces: a file in one of four formats becomes three aligned arrays, or one clear refusal.
 
+Mooncake's block hashes come along: row `i` has `block_hashes[block_offsets[i]:block_offsets[i + 1]]`.
+
 What is done to the rows, in this order: broken cells refuse the file, by row and column; rows without a
 token in or out did no work and are skipped, and listed; rows are sorted by instant; instants count from the
 first row; `window` cuts between two instants (the window's start becomes 0); `limit` keeps the first rows;
@@ -11,13 +13,14 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcore.errors import InputError, Message
 from simcore.workload.arrivals import Columns, TraceFormat
+from simcore.workload.block_hashes import Chains, Integers, picked
 from simcore.workload.lengths import MAX_TOKENS
 from simcore.workload.trace_formats import NAMES, Raw, cell_message, complaint_about, read_columns
 
@@ -36,6 +39,14 @@ class TraceTable:
     content_sha256: str
     skipped_rows: tuple[Message, ...] = ()
     skipped_count: int = 0
+    block_offsets: Integers | None = None
+    block_hashes: Integers | None = None
+
+    @property
+    def block_chains(self) -> Chains | None:
+        if self.block_offsets is None or self.block_hashes is None:
+            return None
+        return self.block_offsets, self.block_hashes
 
     def __len__(self) -> int:
         return len(self.timestamp_s)
@@ -64,7 +75,7 @@ def read_trace(
             got=rows - 1,
             allowed=max_rows,
         )
-    columns_read = read_columns(raw, format, columns, path)
+    columns_read, chains = read_columns(raw, format, columns, path)
     names = (
         NAMES[format]
         if columns is None
@@ -72,22 +83,20 @@ def read_trace(
     )
     _check(columns_read, names, path)
     kept, skipped, skipped_count = _with_work(columns_read, path)
-    instants, inputs, outputs = _shaped(kept, time_scale=time_scale, limit=limit, window=window)
-    if len(instants) == 0:
+    table = TraceTable(
+        **_shaped(columns_read, chains, kept, time_scale=time_scale, limit=limit, window=window),
+        content_sha256=hashlib.sha256(raw).hexdigest(),
+        skipped_rows=skipped,
+        skipped_count=skipped_count,
+    )
+    if len(table) == 0:
         raise InputError.at(
             path,
             "trace.empty",
             "no row with work is left of {rows} read; widen window or give another file",
             rows=len(columns_read[0]),
         )
-    return TraceTable(
-        timestamp_s=instants,
-        input_tokens=inputs,
-        output_tokens=outputs,
-        content_sha256=hashlib.sha256(raw).hexdigest(),
-        skipped_rows=skipped,
-        skipped_count=skipped_count,
-    )
+    return table
 
 
 def cut(
@@ -99,8 +108,9 @@ def cut(
 ) -> TraceTable:
     """A trace that was read whole before, cut and scaled as `read_trace` does."""
     rows = (table.timestamp_s, table.input_tokens.astype(float), table.output_tokens.astype(float))
-    instants, inputs, outputs = _shaped(rows, time_scale=time_scale, limit=limit, window=window)
-    return replace(table, timestamp_s=instants, input_tokens=inputs, output_tokens=outputs)
+    every = np.arange(len(table))
+    shaped = _shaped(rows, table.block_chains, every, time_scale=time_scale, limit=limit, window=window)
+    return replace(table, **shaped)
 
 
 def _contents(source: Path | bytes | IO[bytes], max_bytes: int, path: str) -> bytes:
@@ -147,9 +157,9 @@ def _check(rows: Raw, names: tuple[str, str, str], path: str) -> None:
         raise InputError(*messages[:5])
 
 
-def _with_work(rows: Raw, path: str) -> tuple[Raw, tuple[Message, ...], int]:
-    """Drop rows without a token in or out (failed calls in BurstGPT); list the first of them."""
-    instants, inputs, outputs = rows
+def _with_work(rows: Raw, path: str) -> tuple[Integers, tuple[Message, ...], int]:
+    """Leave out rows without a token in or out (failed calls in BurstGPT); list the first of them."""
+    _, inputs, outputs = rows
     idle = (inputs == 0) | (outputs == 0)
     listed = tuple(
         Message(
@@ -160,19 +170,32 @@ def _with_work(rows: Raw, path: str) -> tuple[Raw, tuple[Message, ...], int]:
         )
         for row in np.flatnonzero(idle)[:_LISTED_ROWS]
     )
-    keep = ~idle
-    return (instants[keep], inputs[keep], outputs[keep]), listed, int(idle.sum())
+    return np.flatnonzero(~idle), listed, int(idle.sum())
 
 
 def _shaped(
-    rows: Raw, *, time_scale: float, limit: int | None, window: tuple[float, float] | None
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    order = np.argsort(rows[0], kind="stable")
-    instants, inputs, outputs = (column[order] for column in rows)
+    columns: Raw,
+    chains: Chains | None,
+    rows: Integers,
+    *,
+    time_scale: float,
+    limit: int | None,
+    window: tuple[float, float] | None,
+) -> dict[str, Any]:
+    """Some rows in order of time, cut and scaled, as columns of a table."""
+    rows = rows[np.argsort(columns[0][rows], kind="stable")]
+    instants = columns[0][rows]
     if len(instants):
         instants = instants - instants[0]
     if window is not None:
         inside = slice(*np.searchsorted(instants, window))
-        instants, inputs, outputs = instants[inside] - window[0], inputs[inside], outputs[inside]
-    kept = slice(0, limit)
-    return instants[kept] * time_scale, inputs[kept].astype(np.int64), outputs[kept].astype(np.int64)
+        instants, rows = instants[inside] - window[0], rows[inside]
+    rows = rows[:limit]
+    offsets, hashes = picked(chains, rows) or (None, None)
+    return {
+        "timestamp_s": instants[:limit] * time_scale,
+        "input_tokens": columns[1][rows].astype(np.int64),
+        "output_tokens": columns[2][rows].astype(np.int64),
+        "block_offsets": offsets,
+        "block_hashes": hashes,
+    }

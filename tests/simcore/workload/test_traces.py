@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simcore.errors import InputError
 from simcore.workload.arrivals import Columns
 from simcore.workload.trace_formats import detect_format
-from simcore.workload.traces import read_trace
+from simcore.workload.traces import cut, read_trace
 
 AZURE = (
     b"TIMESTAMP,ContextTokens,GeneratedTokens\n"
@@ -70,6 +70,38 @@ def test_mooncake_instants_are_milliseconds() -> None:
     table = read_trace(MOONCAKE, format="mooncake")
     np.testing.assert_allclose(table.timestamp_s, [0.0, 3.053])
     assert table.input_tokens.tolist() == [6955, 6472]
+
+
+HASHED = b"""{"timestamp": 9000, "input_length": 1030, "output_length": 5, "hash_ids": [0, 1, 2]}
+{"timestamp": 0, "input_length": 600, "output_length": 4, "hash_ids": [0, 7]}
+{"timestamp": 3000, "input_length": 700, "output_length": 0, "hash_ids": [8, 9]}
+{"timestamp": 4000, "input_length": 100, "output_length": 3}
+"""
+
+
+def test_block_hashes_stay_with_their_rows() -> None:
+    """Rows are sorted by time and the one without output is skipped; a row without hashes has none."""
+    table = read_trace(HASHED, format="mooncake")
+    assert table.block_chains is not None
+    offsets, hashes = table.block_chains
+    assert table.input_tokens.tolist() == [600, 100, 1030]
+    assert offsets.tolist() == [0, 2, 2, 5]
+    assert hashes.tolist() == [0, 7, 0, 1, 2]
+    later = cut(table, window=(1.0, 10.0), limit=5)
+    assert later.block_hashes is not None
+    assert later.block_hashes.tolist() == [0, 1, 2]
+
+
+def test_a_trace_without_hashes_has_no_chains() -> None:
+    plain = b'{"timestamp": 0, "input_length": 600, "output_length": 4}'
+    assert read_trace(plain, format="mooncake").block_chains is None
+    assert read_trace(PLAIN, format="csv").block_chains is None
+
+
+@pytest.mark.parametrize("hashes", [b"5", b'["a1"]', b"[1.5]", b"[[1]]", b"[36893488147419103232]", b'"ab"'])
+def test_hashes_that_are_no_whole_numbers_are_named(hashes: bytes) -> None:
+    row = b'{"timestamp": 0, "input_length": 600, "output_length": 4, "hash_ids": %s}' % hashes
+    assert "row 1, column 'hash_ids'" in str(refused(row, format="mooncake"))
 
 
 def test_our_own_columns_need_no_map_and_others_do() -> None:
