@@ -96,6 +96,8 @@ def affine_page_bytes(request: MemoryRequest, stage: PipelineStage) -> Term:
                 keys = constant(float(index_bytes_per_entry(arch)), "index_key_bytes")
                 each = group.index_cached_layer_count * share / group.index_ratio
                 parts.append(constant(round(each, 9), "layers_with_index_keys") * keys)
+    if not sum(part.value for part in parts):
+        return constant(1.0, "page_bytes_of_a_stage_without_kv")  # never the scarcest stage
     slope = total(*parts).named("kv_bytes_per_token_and_chip", "bytes")
     return (block_size_leaf(request) * slope).named("page_bytes", "bytes")
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from simcore.catalog.types import Calibration, Chip, Efficiency, LlmArchitecture, Source, StepOverhead
+from simcore.catalog.types import (
+    Calibration,
+    Chip,
+    ContextGroup,
+    Efficiency,
+    LlmArchitecture,
+    Matrix,
+    Source,
+    StepOverhead,
+)
 
 SOURCE = Source(title="made by hand for a test", kind="measured")
 
@@ -55,6 +64,19 @@ def make_architecture(**changes: object) -> LlmArchitecture:
     return LlmArchitecture(**(shape | changes))  # type: ignore[arg-type]
 
 
+LATENT = {
+    "heads": 128,
+    "kv_heads": 128,
+    "kv_lora_rank": 512,
+    "q_lora_rank": 1536,
+    "qk_rope_head_dim": 64,
+    "qk_nope_head_dim": 128,
+    "v_head_dim": 128,
+}
+INDEXER = (
+    Matrix(name="index_query", fan_in=1536, fan_out=64 * 128, layer_count=32, split="none"),
+    Matrix(name="index_key", fan_in=4096, fan_out=128, layer_count=32, split="none"),
+)
 SHAPES = {
     "dense": {},
     "moe": {"experts": 128, "experts_per_token": 8, "moe_intermediate": 768},
@@ -65,16 +87,80 @@ SHAPES = {
         "shared_intermediate": 2816,
         "dense_layers": 1,
     },
-    "latent": {
-        "heads": 128,
-        "kv_heads": 128,
-        "kv_lora_rank": 512,
-        "q_lora_rank": 1536,
-        "qk_rope_head_dim": 64,
-        "qk_nope_head_dim": 128,
-        "v_head_dim": 128,
+    "latent": LATENT,
+    "sparse": {
+        **LATENT,
+        "index_heads": 64,
+        "index_head_dim": 128,
+        "matrices": INDEXER,
+        "context_groups": (
+            ContextGroup(
+                layer_count=32,
+                cached_layer_count=32,
+                topk_entries=2048,
+                index_layer_count=32,
+                index_cached_layer_count=32,
+            ),
+        ),
+    },
+    "compressed": {
+        "kv_heads": 1,
+        "head_dim": 512,
+        "q_lora_rank": 1024,
+        "output_groups": 8,
+        "output_lora_rank": 1024,
+        "kv_stored_once": True,
+        "window_layers": 2,
+        "window_tokens": 128,
+        "index_heads": 64,
+        "index_head_dim": 128,
+        "context_groups": (
+            ContextGroup(
+                layer_count=15,
+                cached_layer_count=15,
+                ratio=4,
+                topk_entries=512,
+                index_layer_count=15,
+                index_cached_layer_count=15,
+                index_ratio=4,
+            ),
+            ContextGroup(layer_count=15, cached_layer_count=15, ratio=128),
+        ),
+    },
+    "recurrent": {
+        "attention_free_layers": 24,
+        "recurrent_layers": 24,
+        "recurrence": "gated_delta_net",
+        "state_bytes_per_layer": 2**21,
+        "recurrence_flop_per_token": 8 * 2**19,
+        "matrices": (
+            Matrix(name="delta_in", fan_in=4096, fan_out=12288, layer_count=24, group="recurrent"),
+            Matrix(
+                name="delta_out", fan_in=4096, fan_out=4096, layer_count=24, split="fan_in", group="recurrent"
+            ),
+        ),
+    },
+    "one_block_per_layer": {
+        "attention_free_layers": 28,
+        "mlp_free_layers": 18,
+        "recurrent_layers": 14,
+        "recurrence": "mamba2",
+        "state_bytes_per_layer": 2**21,
+        "recurrence_flop_per_token": 6 * 2**19,
+        "gated_mlp": False,
+        "norms_per_layer": 1,
+        "matrices": (Matrix(name="mamba_in", fan_in=4096, fan_out=16384, layer_count=14, group="recurrent"),),
     },
     "window": {"window_layers": 16, "window_tokens": 1024},
+    "two_shapes": {
+        "window_layers": 24,
+        "window_tokens": 1024,
+        "window_kv_heads": 16,
+        "window_head_dim": 128,
+        "kv_heads": 4,
+        "head_dim": 256,
+        "value_from_key": True,
+    },
     "plain_mlp": {"gated_mlp": False, "kv_heads": 32},
 }
 
