@@ -14,10 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from simcore.compute.attention import AttentionCost, Flash, Naive, attention_cost
+from simcore.compute.attention import Flash, Naive
 from simcore.compute.calibration import isolated_launch_s, rates
-from simcore.compute.ops import Operator, head_operators, layer_operators
+from simcore.compute.ops import Operator, bottleneck_stage, head_operators, layer_operators
 from simcore.compute.roofline import Rates
+from simcore.compute.stage_attention import stage_attention
 from simcore.parallelism import PipelineStage
 from simcore.training.inputs import TrainingInputs
 from simcore.training.split import ZERO, Split
@@ -30,47 +31,40 @@ _BYTES: Final = constant(2.0, "activation_bytes")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageKernels:
-    """Kernel time of one micro-batch in one stage, and the FLOP behind it."""
+    """Kernel time of one micro-batch in one stage."""
 
     forward: Split
     backward: Split
     recomputed: Split
     products_s: Term  # forward matrix products of the layers: what tensor parallel collectives hide behind
     attention_s: Term  # forward core attention
-    flop: Term  # forward, of one chip
-    recomputed_flop: Term
 
 
 def stage_kernels(inputs: TrainingInputs, stage: PipelineStage, *, with_head: bool) -> StageKernels:
     """The kernels of a stage's layers, and of the LM head where it stands on this stage."""
     tokens = inputs.rank_tokens
-    products, flop = _products(inputs, stage, tokens)
-    attention, attention_flop = _attention(inputs, stage, tokens)
+    products = _products(inputs, stage, tokens)
+    attention = _attention(inputs, stage, tokens)
     elementwise = Split(hbm=_elementwise_s(inputs, stage, tokens))
     layers = (products + attention + elementwise).named("layers_forward")
     attention_backward = constant(inputs.stack.attention_backward_ratio, "attention_backward_ratio")
     backward = (products + elementwise).times(_BACKWARD) + attention.times(attention_backward)
-    head, head_flop = _head(inputs, tokens) if with_head else (Split(), ZERO)
-    again, again_flop = _recomputed(inputs, layers, attention, flop + attention_flop, attention_flop)
+    head = _head(inputs, tokens) if with_head else Split()
     return StageKernels(
         forward=(layers + head).named("forward"),
         backward=(backward + head.times(_BACKWARD)).named("backward"),
-        recomputed=again.named("recomputed"),
+        recomputed=_recomputed(inputs, layers, attention).named("recomputed"),
         products_s=products.total,
         attention_s=attention.total,
-        flop=total(flop, attention_flop, head_flop).named("forward_flop_per_micro_batch", "flop"),
-        recomputed_flop=again_flop,
     )
 
 
-def _recomputed(
-    inputs: TrainingInputs, layers: Split, attention: Split, flop: Term, attention_flop: Term
-) -> tuple[Split, Term]:
+def _recomputed(inputs: TrainingInputs, layers: Split, attention: Split) -> Split:
     if inputs.spec.recompute == "full":
-        return layers, flop
+        return layers
     if inputs.spec.recompute == "selective" and inputs.stack.attention == "naive":
-        return attention, attention_flop
-    return Split(), ZERO
+        return attention
+    return Split()
 
 
 def gemm_rates(inputs: TrainingInputs, operator_class: str, dtype: str) -> Rates:
@@ -95,66 +89,66 @@ def gemm_rates(inputs: TrainingInputs, operator_class: str, dtype: str) -> Rates
     )
 
 
-def _products(inputs: TrainingInputs, stage: PipelineStage, tokens: Term) -> tuple[Split, Term]:
+def _products(inputs: TrainingInputs, stage: PipelineStage, tokens: Term) -> Split:
     """Matrix products of a stage's layers, forward."""
     operators = layer_operators(
         inputs.arch, inputs.chip, inputs.parallelism, weights_dtype=inputs.spec.dtype, kv_dtype="bf16"
     )
-    return _run(inputs, [(op, _count(op, stage)) for op in operators if op.name not in _SKIPPED], tokens)
+    counted = [(op, _count(inputs, op, stage)) for op in operators if op.name not in _SKIPPED]
+    return _run(inputs, counted, tokens)
 
 
-def _head(inputs: TrainingInputs, tokens: Term) -> tuple[Split, Term]:
+def _head(inputs: TrainingInputs, tokens: Term) -> Split:
     """LM head over every token, and the loss's passes over its 32-bit logits."""
     operators = head_operators(inputs.arch, inputs.parallelism)
-    split, flop = _run(inputs, [(op, 1) for op in operators if op.name not in _SKIPPED], tokens)
+    split = _run(inputs, [(op, op.count) for op in operators if op.name not in _SKIPPED], tokens)
     passes = constant(16.0, "loss_bytes_per_logit")  # fp32 copy, maximum, exponentials and their sum
     logits = tokens * inputs.arch.leaf("vocab") / _tp(inputs)
     loss_s = (passes * logits / _stream(inputs)).named("loss_s", "s")
-    return split + Split(hbm=loss_s), flop
+    return split + Split(hbm=loss_s)
 
 
-def _run(inputs: TrainingInputs, operators: list[tuple[Operator, int]], tokens: Term) -> tuple[Split, Term]:
-    compute, memory, launches, flops = [], [], [], []
-    for op, number in operators:
-        if not number:
-            continue
-        count = constant(float(number), f"{op.name}_count")
+def _run(inputs: TrainingInputs, operators: list[tuple[Operator, Term]], tokens: Term) -> Split:
+    compute, memory, launches = [], [], []
+    for op, count in operators:
         reached = gemm_rates(inputs, op.operator_class, op.dtype)
-        flop = op.flop(tokens)
-        busy_s = (flop / reached.flop_per_s).named(f"{op.name}_compute_s", "s")
+        busy_s = (op.flop(tokens) / reached.flop_per_s).named(f"{op.name}_compute_s", "s")
         moved_s = op.moved_bytes(tokens) / reached.bytes_per_s
         compute.append((count * busy_s).named(f"{op.name}_stage_compute_s", "s"))
-        flops.append(count * flop)
         if moved_s.value > busy_s.value:
             memory.append(count * maximum(constant(0.0), moved_s - busy_s).named(f"{op.name}_hbm_s", "s"))
         launches.append(count * isolated_launch_s(inputs.calibration, op.operator_class, op.dtype))
-    return (
-        Split(
-            compute=total(*compute),
-            hbm=total(*memory) if memory else ZERO,
-            overhead=total(*launches).named("launch_s"),
-        ),
-        total(*flops),
+    return Split(
+        compute=total(*compute),
+        hbm=total(*memory) if memory else ZERO,
+        overhead=total(*launches).named("launch_s"),
     )
 
 
-def _count(op: Operator, stage: PipelineStage) -> int:
-    """How often a stage runs an operator: experts on its MoE layers, the MLP on its dense ones."""
-    if op.name.startswith("mlp"):
-        return stage.dense_layers
-    if op.name == "router" or op.name.startswith(("experts", "shared_experts")):
-        return stage.moe_layers
-    return stage.layers
+def _count(inputs: TrainingInputs, op: Operator, stage: PipelineStage) -> Term:
+    """How often a stage runs an operator, which counts for the stage with most layers."""
+    fullest = bottleneck_stage(inputs.arch, inputs.parallelism.pp)
+    if stage.layers == fullest.layers:
+        return op.count
+    share = leaf(
+        stage.layers / fullest.layers,
+        "share_of_fullest_stage",
+        kind="derived",
+        source="layers of the stage over those of the fullest",
+        dimension="fraction",
+    )
+    return op.count * share
 
 
-def _attention(inputs: TrainingInputs, stage: PipelineStage, tokens: Term) -> tuple[Split, Term]:
-    """Core attention, forward: seconds and FLOP over all causal pairs of the micro-batch."""
+def _attention(inputs: TrainingInputs, stage: PipelineStage, tokens: Term) -> Split:
+    """Core attention of a stage's layers, forward, over all causal pairs of the micro-batch."""
     stack = inputs.stack
-    cost: AttentionCost = attention_cost(
+    cost = stage_attention(
         inputs.arch,
         inputs.chip,
         inputs.calibration,
         inputs.parallelism,
+        stage=stage,
         kv_dtype="bf16",
         attention=Flash() if stack.attention == "flash" else Naive(),
         context_tokens=inputs.spec.sequence_length,
@@ -162,26 +156,23 @@ def _attention(inputs: TrainingInputs, stage: PipelineStage, tokens: Term) -> tu
     mean_keys = (inputs.leaf("sequence_length", inputs.spec.sequence_length) / constant(2.0)).named(
         "mean_keys_per_query", "tokens"
     )
-    pairs = [constant(float(stage.full_layers), "full_layers") * tokens * mean_keys]
-    if stage.window_layers:
-        keys = minimum(mean_keys, inputs.arch.leaf("window_tokens"))
-        pairs.append(constant(float(stage.window_layers), "window_layers") * tokens * keys)
-    all_pairs = (pairs[0] if len(pairs) == 1 else total(*pairs)).named("attention_pairs", "count")
-    per_pair = cost.prefill_s_per_pair
+    seconds = tokens * mean_keys * cost.prefill_s_per_pair
+    if cost.window_tokens:
+        keys = minimum(mean_keys, constant(float(cost.window_tokens), "window_tokens"))
+        seconds = seconds + tokens * keys * cost.prefill_s_per_window_pair
     ratio = stack.ratio(inputs.chip.slug, "attention")
     if ratio != 1.0:
-        per_pair = per_pair * leaf(
+        seconds = seconds * leaf(
             ratio,
             "training_attention_ratio",
             kind="calibrated",
             source=stack.source,
             dimension="ratio",
         )
-    seconds = (all_pairs * per_pair).named("core_attention_s", "s")
+    seconds = seconds.named("core_attention_s", "s")
     busy = constant(cost.prefill_compute_fraction, "attention_compute_share")
     idle = constant(1.0 - cost.prefill_compute_fraction, "attention_memory_share")
-    memory_s = seconds * idle if idle.value else ZERO
-    return Split(compute=seconds * busy, hbm=memory_s), all_pairs * cost.prefill_flop_per_pair
+    return Split(compute=seconds * busy, hbm=seconds * idle if idle.value else ZERO)
 
 
 def _elementwise_s(inputs: TrainingInputs, stage: PipelineStage, tokens: Term) -> Term:

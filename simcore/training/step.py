@@ -16,10 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from simcore.catalog.parameters import active_parameter_count, parameter_terms
 from simcore.compute.calibration import peak, rates
+from simcore.compute.ops import bottleneck_stage
 from simcore.parallelism import PipelineStage, pipeline_stages
 from simcore.training.communication import data_collectives, layer_collectives
+from simcore.training.flop import recomputed_flop, useful_flop
 from simcore.training.inputs import TrainingInputs
 from simcore.training.kernels import StageKernels, stage_kernels
 from simcore.training.memory import stage_parameters
@@ -88,7 +89,7 @@ def training_step(inputs: TrainingInputs) -> TrainingStep:
     step = split.total.named("training.step_s", "s")
     tokens = inputs.leaf("global_batch_tokens", inputs.spec.global_batch_tokens)
     per_second = (tokens / step).named("training.token_per_s", "token_per_s")
-    useful, again = _flop_per_step(inputs, slowest.kernels)
+    useful, again = useful_flop(inputs), recomputed_flop(inputs)
     attainable = (step * _peak(inputs) * constant(float(inputs.chip_count), "chips")).named(
         "peak_flop", "flop"
     )
@@ -108,10 +109,9 @@ def training_step(inputs: TrainingInputs) -> TrainingStep:
 
 def _slowest_stage(inputs: TrainingInputs) -> _Stage:
     """The stage with most layers, or the last one where the LM head makes it slower."""
-    stages = pipeline_stages(inputs.arch, inputs.parallelism.pp)
-    inner = max(stages, key=lambda stage: (not stage.is_last, stage.layers, stage.moe_layers))
-    candidates = [stages[-1]] if len(stages) == 1 else [inner, stages[-1]]
-    timed = [_timed(inputs, stage) for stage in candidates]
+    last = pipeline_stages(inputs.arch, inputs.parallelism.pp)[-1]
+    fullest = bottleneck_stage(inputs.arch, inputs.parallelism.pp)
+    timed = [_timed(inputs, stage) for stage in ([last] if fullest == last else [fullest, last])]
     return max(timed, key=lambda one: one.micro_batch.total.value)
 
 
@@ -169,36 +169,6 @@ def _optimizer_s(inputs: TrainingInputs, stage: PipelineStage) -> Term:
 
 def _peak(inputs: TrainingInputs) -> Term:
     return peak(inputs.chip, inputs.spec.dtype)
-
-
-def _flop_per_step(inputs: TrainingInputs, kernels: StageKernels) -> tuple[Term, Term]:
-    """Useful FLOP of the whole step, and FLOP computed again."""
-    arch, spec = inputs.arch, inputs.spec
-    looked_up = float(parameter_terms(arch).embedding) if not arch.tied_embeddings else 0.0
-    multiplied = active_parameter_count(arch)
-    if looked_up:
-        multiplied = multiplied - leaf(looked_up, "embedding_parameters", kind="catalog", source=arch.name)
-    per_token = constant(6.0, "flop_per_parameter_and_token") * multiplied + _attention_flop_per_token(inputs)
-    tokens = inputs.leaf("global_batch_tokens", spec.global_batch_tokens)
-    useful = (per_token.named("useful_flop_per_token", "flop") * tokens).named("useful_flop", "flop")
-    runs = constant(float(inputs.micro_batch_count * inputs.chip_count), "micro_batches_of_all_chips")
-    return useful, runs * kernels.recomputed_flop
-
-
-def _attention_flop_per_token(inputs: TrainingInputs) -> Term:
-    """Scores and weighted values over causal pairs, forward and twice backward."""
-    arch = inputs.arch
-    if arch.is_mla:
-        widths = arch.leaf("qk_nope_head_dim") + arch.leaf("qk_rope_head_dim") + arch.leaf("v_head_dim")
-    else:
-        widths = constant(2.0, "scores_and_values") * arch.leaf("head_dim")
-    keys = inputs.leaf("sequence_length", inputs.spec.sequence_length) / constant(2.0)
-    each = constant(6.0, "flop_per_multiply_and_pass") * arch.leaf("heads") * widths
-    full = constant(float(arch.full_layers), "full_layers") * keys
-    if arch.window_layers:
-        window = min(float(arch.window_tokens), inputs.spec.sequence_length / 2)
-        full = full + constant(float(arch.window_layers), "window_layers") * constant(window, "window_keys")
-    return (each * full).named("attention_flop_per_token", "flop")
 
 
 def _days(inputs: TrainingInputs, token_per_s: Term) -> Term | None:
