@@ -94,10 +94,22 @@ def saved_tokens(hits: PrefixHits, input_tokens: Integers, *, block_size_tokens:
 
 
 @compiled
+def _to_front(newer: Any, older: Any, block: int) -> None:
+    """Make a block the most recently used. The last row of the links is the list's anchor."""
+    anchor = len(newer) - 1
+    older[newer[block]] = older[block]
+    newer[older[block]] = newer[block]
+    first = older[anchor]
+    older[block] = first
+    newer[first] = block
+    newer[block] = anchor
+    older[anchor] = block
+
+
+@compiled
 def _replay(offsets: Any, blocks: Any, distinct: int, capacity: int) -> Any:
-    """Leading hits and residents by request; evictions. Row `distinct` of the links is the list's anchor."""
-    newer = np.full(distinct + 1, distinct, np.int64)
-    older = np.full(distinct + 1, distinct, np.int64)
+    """Leading hits and residents by request; evictions."""
+    newer, older = np.arange(distinct + 1), np.arange(distinct + 1)  # a block by itself links to itself
     resident = np.zeros(distinct + 1, np.bool_)
     count = len(offsets) - 1
     hits = np.zeros(count, np.int64)
@@ -109,28 +121,23 @@ def _replay(offsets: Any, blocks: Any, distinct: int, capacity: int) -> Any:
         while place < end and resident[blocks[place]]:
             place += 1
         hits[request] = place - begin
+        end = min(end, begin + capacity)  # what does not fit beside its own predecessors is not kept
+        for back in range(min(place, end) - 1, begin - 1, -1):  # so that the rest evicts others first
+            _to_front(newer, older, blocks[back])
         for back in range(end - 1, begin - 1, -1):
             block = blocks[back]
-            if resident[block]:
-                older[newer[block]] = older[block]
-                newer[older[block]] = newer[block]
-            elif capacity == 0:
-                continue
-            else:
+            if not resident[block]:
                 if held == capacity:
                     last = newer[distinct]
                     newer[distinct] = newer[last]
                     older[newer[last]] = distinct
+                    newer[last] = older[last] = last
                     resident[last] = False
                     held -= 1
                     evicted += 1
                 resident[block] = True
                 held += 1
-            first = older[distinct]
-            older[block] = first
-            newer[first] = block
-            newer[block] = distinct
-            older[distinct] = block
+            _to_front(newer, older, block)
         residents[request] = held
     return hits, residents, evicted
 

@@ -23,7 +23,7 @@ def chains_of(lists: Sequence[Any]) -> Chains:
     if not all(isinstance(one, list | tuple) for one in given):
         raise TypeError("a list of whole numbers per row")
     flat = np.array(list(chain.from_iterable(given)))
-    if len(flat) and flat.dtype.kind not in "iu":
+    if len(flat) and (flat.ndim > 1 or flat.dtype.kind not in "iu"):
         raise ValueError("hashes are whole numbers of 64 bits")
     lengths = np.fromiter(map(len, given), np.int64, len(given))
     return np.append(0, np.cumsum(lengths)), flat.astype(np.int64)

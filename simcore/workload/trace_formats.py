@@ -78,7 +78,15 @@ def read_columns(
     names = NAMES[form]
     if columns is not None:
         names = (columns.timestamp_s, columns.input_tokens, columns.output_tokens)
-    return _csv_columns(text, names, path), None
+    try:
+        return _csv_columns(text.replace("\r\n", "\n").replace("\r", "\n"), names, path), None
+    except csv.Error as error:
+        raise InputError.at(
+            path,
+            "trace.unreadable_csv",
+            "the rows cannot be read as CSV: {reason}; check the quotes",
+            reason=str(error),
+        ) from None
 
 
 def _csv_columns(text: str, names: tuple[str, str, str], path: str) -> Raw:
