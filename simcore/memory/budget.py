@@ -114,7 +114,8 @@ def budget_of(request: MemoryRequest, *, other_chips: tuple[Chip, ...] = ()) -> 
     while request.max_model_len is None and concurrency.value < 1 and length > request.block_size_tokens:
         length -= request.block_size_tokens  # a window group's extra block does not fit beside the others
         concurrency = _concurrency(request, scarcest, length)
-    fits = capacity > 0 and concurrency.value >= 1.0
+    fullest = min(ranks, key=lambda rank: rank.left_bytes.value)
+    fits = capacity > 0 and concurrency.value >= 1.0 and fullest.left_bytes.value >= 0
     return KvBudget(
         ranks=ranks,
         rank=scarcest,
@@ -126,7 +127,7 @@ def budget_of(request: MemoryRequest, *, other_chips: tuple[Chip, ...] = ()) -> 
         max_num_batched_tokens=request.batched_tokens,
         block_size_tokens=request.block_size_tokens,
         fits=fits,
-        binding="" if fits else _binding(scarcest),
+        binding="" if fits else _binding(scarcest if fullest.left_bytes.value >= 0 else fullest),
         request=request,
         other_chips=other_chips,
     )
@@ -153,8 +154,10 @@ def _concurrency(request: MemoryRequest, rank: RankBudget, length: int) -> Term:
 
 
 def _binding(rank: RankBudget) -> str:
-    """What stands in the way: the largest consumer, or the length asked for where some KV is left."""
-    if rank.token_capacity.value > 0:
+    """What stands in the way: the largest consumer, the cache asked for, or the length where some KV is left."""
+    if rank.left_bytes.value < 0 and rank.left_bytes.value + rank.kv_bytes.value > 0:
+        return "kv_cache"
+    if rank.token_capacity.value > 0 and rank.left_bytes.value >= 0:
         return "max_model_len"
     uses = {
         "weights": rank.weight_bytes.value,
@@ -253,13 +256,26 @@ def require_fit(budget: KvBudget, *, path: str = "serving") -> KvBudget:
             capacity=int(rank.token_capacity.value),
             length=budget.max_model_len,
         )
+    fullest = min(budget.ranks, key=lambda one: one.left_bytes.value)
+    if budget.binding == "kv_cache":
+        raise InfeasibleError.at(
+            path,
+            "memory.cache_too_large",
+            "a KV cache of {asked_gib:.1f} GiB per chip is asked for and {left_gib:.1f} GiB are left beside the "
+            "weights and activations: lower {knob}",
+            asked_gib=fullest.kv_bytes.value / 2**30,
+            left_gib=(fullest.left_bytes.value + fullest.kv_bytes.value) / 2**30,
+            knob="num_gpu_blocks_override"
+            if budget.request.num_gpu_blocks_override is not None
+            else "kv_cache_memory_bytes",
+        )
     raise InfeasibleError.at(
         path,
         "memory.does_not_fit",
         "does not fit, and {binding} bind: of {budget_gib:.1f} GiB per chip, weights take {weights_gib:.1f} and "
         "activations {activation_gib:.1f} GiB, {missing_gib:.1f} GiB too much. What would fit: {changes}",
         **params,
-        missing_gib=-rank.kv_bytes.value / 2**30,
+        missing_gib=-min(rank.kv_bytes.value, fullest.left_bytes.value) / 2**30,
     )
 
 
@@ -275,9 +291,11 @@ def waterfall(budget: KvBudget) -> list[dict[str, Any]]:
         ("visible", rank.visible_bytes.value, "total", "what the driver reports"),
         (
             "utilization_cut",
-            rank.visible_bytes.value - rank.budget_bytes.value,
+            rank.left_bytes.value,
             "loss",
-            "left free by gpu_memory_utilization",
+            "left free by the size of the cache"
+            if budget.request.cache_was_asked_for
+            else "left free by gpu_memory_utilization",
         ),
         ("weights", rank.weight_bytes.value, "use", ""),
         ("rotary", rank.rotary_bytes.value, "use", "table of sines and cosines"),

@@ -50,6 +50,9 @@ class RankBudget:
     group_count: int
     block_count: Term
     token_capacity: Term
+    left_bytes: (
+        Term  # of the visible memory, taken by nobody; negative where more was asked for than there is
+    )
 
 
 def rank_budget(request: MemoryRequest, stage: PipelineStage) -> RankBudget:
@@ -87,6 +90,8 @@ def rank_budget(request: MemoryRequest, stage: PipelineStage) -> RankBudget:
         size, groups = layer_groups(stage, arch)
         page = page_bytes(request, size)
         blocks = _blocks(request, kv, page)
+    if request.num_gpu_blocks_override is not None:
+        kv = (state + blocks * page).named("kv_bytes_per_chip", "bytes")
     # a token needs one block's slot in every group, so groups share the blocks out evenly
     shared = floor(blocks / constant(float(groups), "layer_groups")) if groups > 1 else blocks
     return RankBudget(
@@ -106,6 +111,7 @@ def rank_budget(request: MemoryRequest, stage: PipelineStage) -> RankBudget:
         group_count=groups,
         block_count=blocks,
         token_capacity=(shared * block_size_leaf(request)).named("kv_token_capacity", "tokens"),
+        left_bytes=(visible - used - kv).named("left_bytes", "bytes"),
     )
 
 

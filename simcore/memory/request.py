@@ -29,6 +29,11 @@ class MemoryRequest:
     kv_cache_memory_bytes: float | None = None
 
     @property
+    def cache_was_asked_for(self) -> bool:
+        """The cache has the size that the user gave, whatever the utilisation would leave."""
+        return self.num_gpu_blocks_override is not None or self.kv_cache_memory_bytes is not None
+
+    @property
     def sequences(self) -> int:
         """As given; the engine's own default never exceeds the token budget, since each needs a token."""
         default = self.engine.default_max_num_seqs(self.chip.hbm_visible_bytes)

@@ -209,3 +209,35 @@ def test_the_waterfall_adds_up() -> None:
     rows = waterfall(budget("qwen3-30b-a3b"))
     whole = next(row["bytes"] for row in rows if row["kind"] == "total")
     assert sum(row["bytes"] for row in rows if row["kind"] != "total") == pytest.approx(whole)
+
+
+@pytest.mark.parametrize(
+    "asked", [{"num_gpu_blocks_override": 1_000_000}, {"kv_cache_memory_bytes": 500 * GIB}]
+)
+def test_a_cache_larger_than_the_memory_is_infeasible(asked: dict[str, Any]) -> None:
+    got = budget(**asked)
+    assert not got.fits
+    with pytest.raises(InfeasibleError, match=f"lower {next(iter(asked))}") as caught:
+        require_fit(got)
+    assert caught.value.message.code == "memory.cache_too_large"
+
+
+def test_a_cache_may_use_what_the_utilisation_leaves_free() -> None:
+    """vLLM takes the number as it is; only the memory itself is a limit."""
+    assert budget(gpu_memory_utilization=0.2, num_gpu_blocks_override=10_000).fits
+
+
+def test_weights_that_do_not_fit_are_not_hidden_by_an_override() -> None:
+    got = budget("llama-3.1-70b", num_gpu_blocks_override=10)
+    assert got.binding == "weights"
+    with pytest.raises(InfeasibleError, match=r"weights bind: .* \d+\.\d GiB too much"):
+        require_fit(got)
+
+
+@pytest.mark.parametrize("asked", [{}, {"num_gpu_blocks_override": 1000}, {"kv_cache_memory_bytes": 5 * GIB}])
+def test_the_waterfall_adds_up_whoever_set_the_cache(asked: dict[str, Any]) -> None:
+    got = budget(**asked)
+    rows = waterfall(got)
+    whole = next(row["bytes"] for row in rows if row["kind"] == "total")
+    assert sum(row["bytes"] for row in rows if row["kind"] != "total") == pytest.approx(whole)
+    assert rows[-1]["bytes"] >= got.block_count.value * got.rank.page_bytes.value
