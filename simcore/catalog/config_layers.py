@@ -22,6 +22,7 @@ _POSITIONS: Final = (
     "seq_length",
     "max_seq_len",
     "max_sequence_length",
+    "n_ctx",
 )
 
 # names of layer types in `layer_types` and its like → kind; a kind is what `layers` counts
@@ -245,7 +246,7 @@ def window_but_every(every: int) -> Part:
     def part(r: Reader, shape: Shape) -> Shape:
         window = r.count("sliding_window")
         period = every
-        for key in ("sliding_window_pattern", "_sliding_window_pattern"):
+        for key in ("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers"):
             value = r.raw(key)
             if isinstance(value, str) and value:
                 period = len(value)

@@ -53,10 +53,17 @@ _WITHOUT_EFFECT: Final = re.compile(
     r"|interleaved_sliding_window|max_expected_seq_len|model_max_length|tensor_parallel.*|pipeline_.*|fp32_.*"
     r"|multi_query.*|normalize_attention_scores|layernorm_.*alpha|layernorm_.*beta|full_attn_.*|linear_attn_.*"
     r"|postnorm|apply_residual_.*|attention_softmax_in_fp32|bias_dropout_fusion|kv_channels|prefix_projection"
-    r"|pre_seq_len|interleave_.*|use_post_norm|use_pre_norm|use_interleaved.*|mlp_ratio|global_.*|local_.*"
+    r"|pre_seq_len|interleave_.*|use_post_norm|use_pre_norm|use_interleaved.*|mlp_ratio"
     r"|language|pad_.*|talker_config|code2wav_config|token2wav_config|enable_.*|language_model_.*|.*_seq_length"
     r"|vit_.*|unfreeze_.*|use_thumbnail|dynamic_image_size|downsample_ratio|ps_version|select_layer|template"
-    r"|force_image_size|min_dynamic_patch|max_dynamic_patch|pixel_shuffle_.*|out_hidden_size|scale_fmt|expert_dtype)$"
+    r"|apply_.*|gradient_checkpointing|position_embedding.*|use_pos.*|layer_switch|order_of.*|cache_implementation"
+    r"|no_bias|norm_type|norm_softmax|norm_expert_weight|normalization_function|verbose|learned_pos_emb|tokenizer_.*"
+    r"|calc_.*|mamba_inner.*|mask_init_id|num_media_embeds|pool_type|skip_cls_token|text_(start|end)_id|use_vit"
+    r"|class_num|group_limited.*|moe_random.*|moe_norm_min|moe_(eval_|train_|min_)?capacity.*|moe_token_dropping|fuse_.*"
+    r"|compression_ratio|multi_gate|need_fp32_gate|use_moe|max_attn_value|block_.*|theta|use_grouped_topk|bf16|fp16|fp32"
+    r"|num_expert_group|onnx_safe|softmax_in_fp32|use_cache_.*|shared_moe_mode|inference_runner|validate_.*"
+    r"|max_batch_size|pre_allocate_kv_cache|use_residual|mlp_type|swa_rope.*|hybrid_block_size|attention_value_scale"
+    r"|attention_projection_layout|gqa|mtp_.*|force_image_size|min_dynamic_patch|max_dynamic_patch|pixel_shuffle_.*|out_hidden_size|scale_fmt|expert_dtype)$"
 )
 _NESTED: Final = ("text_config", "llm_config", "language_config", "thinker_config")
 _CLASS_SUFFIXES: Final = re.compile(r"(LMHeadModel|For\w+|Model)$")
