@@ -59,8 +59,12 @@ STACKS: Final[Mapping[StackName, TrainingStack]] = {
             "nvidia-gb300:fp8": 1.24,
             "nvidia-gb300:fp8_block": 0.93,
             "nvidia-gb300:nvfp4": 1.33,
+            "moe_bf16": 0.71,
+            "moe_fp8": 1.82,
+            "moe_fp8_block": 1.26,
         },
-        source="fit of Megatron-Bridge's Llama-3.1-405B rows, 2025-09 to 2026-08 (bf16: of MPT runs on H100)",
+        source="fit of Megatron-Bridge's Llama-3.1-405B rows, 2025-09 to 2026-08 (bf16: of MPT runs on H100; experts: "
+        "of every second of its MoE rows)",
     ),
     "megatron-lm-2022": TrainingStack(
         name="Megatron-LM of 2022",

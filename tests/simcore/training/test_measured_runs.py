@@ -1,10 +1,11 @@
 """Predicted step times against measured runs: what was fitted, what was held out, and how far off both are.
 
 Fitted (simcore/training/stacks.py): every second vTrain run (two constants), every fourth MPT run (six),
-Megatron-Bridge's Llama-3.1-405B rows (seven). Everything else is held out: Korthikanti's table, PTD-P's weak
-scaling, MLPerf, the other halves. Known misses, each left in: vTrain's slowest runs (3.6B at tp 8 with
-micro-batch 2; 39.1B at tp 2, pp 16; tp across two servers), which the file's neighbours contradict; MPT at
-65,536 tokens on A100; MoE rows, whose own software versions differ by 1.8 times on one machine.
+Megatron-Bridge's Llama-3.1-405B rows (seven), every second of its MoE rows (three). Everything else is held
+out: Korthikanti's table, PTD-P's weak scaling, MLPerf, the other rows. Known misses, each left in: vTrain's
+slowest runs (3.6B at tp 8 with micro-batch 2; 39.1B at tp 2, pp 16; tp across two servers), which the file's
+neighbours contradict; MPT at 65,536 tokens on A100; MoE rows, whose software versions differ by 1.6 times on
+one machine.
 """
 
 from __future__ import annotations
@@ -104,6 +105,16 @@ def test_bridge_rows_of_other_models_than_the_fitted_one(data: Path) -> None:
     held_out = [run for run in bridge_runs(data) if "405B" not in run.name]
     assert len(held_out) >= 30
     assert mean_error(held_out) <= 0.10
+
+
+def test_moe_rows_not_fitted_miss_the_tenth_by_their_software(data: Path) -> None:
+    """One machine, model and cut trained 1.4 to 1.8 times faster within a year of container versions (GPT-OSS
+    120B on 64 GB300: 4.04 s in 26.04, 2.48 s in 26.06): no model of the hardware meets both."""
+    held_out = bridge_runs(data, moe=True)[1::2]
+    assert len(held_out) >= 50
+    assert float(np.median([abs(run.error) for run in held_out])) <= 0.15
+    assert mean_error(held_out) <= 0.22
+    assert rank_correlation(held_out) >= 0.85
 
 
 def test_all_dense_rows_that_were_not_fitted(data: Path) -> None:
