@@ -24,14 +24,6 @@ STRIP: Final = (
     "serving.slo_attainment_fraction",
     "cost.power_w",
     "cost.usd_per_million_output_tokens",
-    "fabric.switch_count",
-    "fabric.transceiver_count",
-    "fabric.island_count",
-    "fabric.fabric_capex_usd",
-    "fabric.diameter_hops",
-    "fabric.fabric_power_w",
-    "reliability.slice_goodput_fraction.mean",
-    "reliability.static_goodput_fraction.mean",
     "cost.capex_usd",
 )
 HEADLINES: Final = (
@@ -97,7 +89,12 @@ FABRIC_STRIP: Final = (
     "cost.capex_usd",
 )
 # Remarks that the model makes in passing; all other warnings stand out.
-REMARKS: Final = frozenset({"fabric.guard_rail", "fabric.none_needed", "reliability.small_job"})
+REMARKS: Final = frozenset(
+    {
+        "calibration.class_default", "chips.idle", "cost.unpriced", "fabric.guard_rail", "fabric.none_needed",
+        "input.no_effect", "pipeline.lanes", "reliability.small_job",
+    }
+)  # fmt: skip
 
 
 def strip(result: Result | None, baseline: Result | None = None, *, baseline_name: str = "") -> Strip:
@@ -312,7 +309,7 @@ def _regime_headline(result: Result | None) -> str:
         return _("Near saturation: ρ = %(ratio)s, small changes move the tail a lot") % words
     if ratio is not None:
         return _("Stable: the offered load is %(ratio)s of capacity") % words
-    return _("Simulating") if result is None or not result.get("metrics") else _("Results")
+    return _("Simulating")
 
 
 def _fabric_headline(result: Result | None, baseline: Result | None) -> str:
@@ -325,7 +322,7 @@ def _notes(result: Result | None, *prefixes: str) -> tuple[Note, ...]:
     found = (result or {}).get("warnings") or ()
     return tuple(
         Note(
-            text=_sentence(translated(row)),
+            text=_remark(row),
             kind="plain" if row.get("code") in REMARKS else "warn",
             code=str(row.get("code", "")),
         )
@@ -333,3 +330,11 @@ def _notes(result: Result | None, *prefixes: str) -> tuple[Note, ...]:
         if row.get("code") != "fabric.islands"  # the guard rail says it
         if not prefixes or not row.get("path") or str(row["path"]).startswith(prefixes)
     )
+
+
+def _remark(row: Mapping[str, Any]) -> str:
+    """A warning as a sentence; one that is about a single input begins with that input's name."""
+    text = translated(row)
+    if row.get("code") == "input.no_effect":
+        return _sentence(f"{style.label(str(row['path']))}: {text}")
+    return _sentence(text)

@@ -460,14 +460,14 @@ def log_axis(values: Sequence[float], name: str, **options: Any) -> dict[str, An
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
-    """At most six of 1, 2, 5 (else 1, 3; else powers of ten) between two values."""
+    """At most five of 1, 2, 5 (else 1, 3; else powers of ten) between two values."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     ticks: list[float] = []
     for steps in ((1, 2, 3, 4, 5, 6, 8), (1, 2, 5), (1, 3), (1,)):
         powers = range(first, last + 1)
         ticks = [float(f"{step}e{power}") for power in powers for step in steps]
         ticks = [tick for tick in ticks if low * 0.98 <= tick <= high * 1.02]
-        if len(ticks) <= 6:
+        if len(ticks) <= 5:
             break
     return ticks
 

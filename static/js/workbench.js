@@ -127,7 +127,9 @@ function show(html) {
   marker().dataset.status = news?.dataset.status ?? "";
   buffered = buffered.filter((event) => event.seq > drawnSeq);
   const ended = ["failed", "cancelled"].includes(news?.dataset.status);
-  if (panel && (!panel.dataset.empty || ended || old.dataset.empty)) {
+  if (panel?.dataset.partial && !old.dataset.empty && old.dataset.tab === panel.dataset.tab) {
+    renewParts(old, panel);
+  } else if (panel && (!panel.dataset.empty || ended || old.dataset.empty)) {
     const open = openDetails(old), kept = keep(old);
     old.replaceWith(panel);
     restoreDetails(open);
@@ -138,6 +140,23 @@ function show(html) {
   sameRun = true;
   reveal(root);
   reloadWhy();
+}
+
+// While a run streams, what it has said replaces its like; all else stays from before, greyed, until it comes too.
+function renewParts(old, panel) {
+  old.classList.remove("stale");
+  const kept = keep(old), news = [...panel.querySelectorAll("figure[id]")];
+  const staying = [...old.children, ...old.querySelectorAll("figure[id]")].filter((one) => !one.matches(".charts"));
+  staying.forEach((one) => one.classList.add("stale"));
+  find(".guard", old)?.remove();
+  const guard = find(".guard", panel);
+  if (guard) find(".charts", old).before(guard);
+  for (const figure of news) {
+    const before = find(`#${CSS.escape(figure.id)}`, old);
+    if (before) before.replaceWith(figure); else find(".charts", old).append(figure);
+  }
+  news.forEach((figure) => adopt(figure, kept));
+  buffered.forEach(append);
 }
 
 function swap(selector, fresh) {
