@@ -13,9 +13,15 @@ from typing import Literal
 from simcore.catalog.types import Chip, Server
 from simcore.why import Term, leaf
 
-TierName = Literal["hbm", "peer_hbm", "host_dram", "remote"]
+TierName = Literal["hbm", "peer_hbm", "host_dram", "nvme", "remote"]
 # Latency of one access or message, orders of magnitude as vendors and micro-benchmarks print them.
-_LATENCY_S: dict[TierName, float] = {"hbm": 0.6e-6, "peer_hbm": 2e-6, "host_dram": 10e-6, "remote": 20e-6}
+_LATENCY_S: dict[TierName, float] = {
+    "hbm": 0.6e-6,
+    "peer_hbm": 2e-6,
+    "host_dram": 10e-6,
+    "nvme": 100e-6,
+    "remote": 20e-6,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +48,27 @@ def tiers(chip: Chip, server: Server) -> tuple[Tier, ...]:
     return tuple(found)
 
 
+def tier_of(
+    name: TierName, *, capacity_bytes: float, bytes_per_s: Term, latency_s: float | None = None
+) -> Tier:
+    """A tier with figures of its own, such as NVMe drives, which servers are sold with or without."""
+    return Tier(
+        name=name,
+        capacity_bytes=capacity_bytes,
+        bytes_per_s=bytes_per_s,
+        latency_s=_LATENCY_S[name] if latency_s is None else latency_s,
+    )
+
+
 def _tier(name: TierName, capacity_bytes: float, bytes_per_s: Term) -> Tier:
-    return Tier(name=name, capacity_bytes=capacity_bytes, bytes_per_s=bytes_per_s, latency_s=_LATENCY_S[name])
+    return tier_of(name, capacity_bytes=capacity_bytes, bytes_per_s=bytes_per_s)
+
+
+def latency_leaf(tier: Tier) -> Term:
+    return leaf(tier.latency_s, f"{tier.name}_latency_s", kind="assumption", source="order of magnitude")
 
 
 def transfer_s(tier: Tier, moved_bytes: float) -> Term:
     """Time to bring bytes from a tier to the chip."""
     moved = leaf(moved_bytes, "moved_bytes", kind="derived", source="size of the transfer")
-    latency = leaf(tier.latency_s, f"{tier.name}_latency_s", kind="assumption", source="order of magnitude")
-    return (latency + moved / tier.bytes_per_s).named("transfer_s")
+    return (latency_leaf(tier) + moved / tier.bytes_per_s).named("transfer_s")
