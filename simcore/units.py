@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 from typing import Final
 
 from simcore.errors import InputError
@@ -151,6 +152,7 @@ _PLAIN: Final = {
 }
 
 
+@lru_cache(maxsize=4096)
 def dimension_of(name: str) -> str:
     """Dimension of a field or metric by its suffix, "" for a bare number.
 
