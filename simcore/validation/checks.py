@@ -30,6 +30,7 @@ from simcore.reliability import (
     waste_fraction,
     young_interval_s,
 )
+from simcore.validation.training import TRAINING_CHECKS
 
 Inputs = Mapping[str, Any]
 SAVING_GRID: Final = ((32768, 64), (32768, 128), (32768, 256), (65536, 64), (65536, 128), (65536, 256))
@@ -200,4 +201,5 @@ CHECKS: Final[Mapping[str, Callable[[Inputs], float]]] = {
     "slice_goodput": _slice_goodput,
     "slice_goodput_ratio": _slice_goodput_ratio,
     "torus_bisection": _torus_bisection,
+    **TRAINING_CHECKS,
 }

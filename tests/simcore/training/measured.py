@@ -10,13 +10,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from simcore.catalog import default_catalog
-from simcore.catalog.types import LlmArchitecture
-from simcore.fabric.collectives import interconnect
-from simcore.parallelism import Parallelism
-from simcore.training import Training, TrainingInputs, training_step
+from simcore.training import TrainingInputs, training_step
+from simcore.validation.training import gpt, run_inputs
 
 MPT_SHAPES = {
     "MPT-125m": (12, 768, 12),
@@ -83,46 +80,6 @@ class MeasuredRun:
     @property
     def error(self) -> float:
         return self.predicted_s / self.step_s - 1.0
-
-
-def gpt(
-    layers: int, hidden: int, heads: int, *, vocab: int = 51_200, positions: int = 2048
-) -> LlmArchitecture:
-    """A GPT-style decoder: plain MLP of four times the width, biases, learned positions, tied head."""
-    return LlmArchitecture(
-        slug="gpt",
-        name=f"GPT {layers}×{hidden}",
-        layers=layers,
-        hidden=hidden,
-        heads=heads,
-        kv_heads=heads,
-        head_dim=hidden // heads,
-        intermediate=4 * hidden,
-        vocab=vocab,
-        gated_mlp=False,
-        tied_embeddings=True,
-        learned_positions=positions,
-        max_position=positions,
-    )
-
-
-def run_inputs(
-    arch: LlmArchitecture, chip_slug: str, degrees: dict[str, int], *, batch: float, length: int, **spec: Any
-) -> TrainingInputs:
-    """Engine inputs of a run on servers of this chip, with a non-blocking fabric."""
-    catalog = default_catalog()
-    chip = catalog.chip(chip_slug)
-    calibration = catalog.calibration_for(chip)
-    return TrainingInputs(
-        arch=arch,
-        chip=chip,
-        calibration=calibration,
-        network=interconnect(chip, catalog.server(chip.default_server), calibration),
-        spec=Training.model_validate(
-            {"sequence_length": length, "global_batch_tokens": round(batch * length), **spec}
-        ),
-        parallelism=Parallelism(**degrees),
-    )
 
 
 def megatron_runs() -> list[MeasuredRun]:

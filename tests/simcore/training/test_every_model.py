@@ -8,7 +8,7 @@ import pytest
 
 from simcore.catalog import default_catalog
 from simcore.training import training_memory, training_step
-from tests.simcore.training.measured import run_inputs
+from simcore.validation.training import run_inputs
 
 MODELS = default_catalog().models
 

@@ -19,7 +19,7 @@ from simcore.training import (
     training_memory,
 )
 from simcore.training.memory import in_flight_term, layer_activation_bytes
-from tests.simcore.training.measured import gpt, run_inputs
+from simcore.validation.training import gpt, run_inputs
 
 CATALOG = default_catalog()
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simcore import why
 from simcore.catalog import default_catalog
 from simcore.training import TrainingInputs, check_inputs, training_step
-from tests.simcore.training.measured import run_inputs
+from simcore.validation.training import run_inputs
 
 CATALOG = default_catalog()
 
