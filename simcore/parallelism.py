@@ -21,7 +21,7 @@ class Parallelism(Spec):
 
     tp: Literal["auto"] | Annotated[int, Field(ge=1, le=4096)] = "auto"
     pp: int = Field(default=1, ge=1, le=512)
-    dp: int = Field(default=1, ge=1, le=1_000_000)
+    dp: int = Field(default=1, ge=1, le=1_048_576)
     ep: int = Field(default=1, ge=1, le=4096)
     cp: int = Field(default=1, ge=1, le=4096)
 

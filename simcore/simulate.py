@@ -231,8 +231,12 @@ def partition(plan: Plan, serving: ServingPlan, outcome: ServingMetrics) -> dict
         host_availability_fraction=plan.scenario.reliability.host_availability_fraction,
         hosts_per_replica=replica_hosts(serving.pool.parallelism.replica_chip_count, serving.inputs.server),
     ).value
-    whole = sum(outcome.seconds.values()) or 1.0
-    shares = {name: seconds / whole * allocated for name, seconds in outcome.seconds.items()}
+    whole = sum(outcome.seconds.values())
+    if not whole:  # nothing could be served: the chips waited all the time
+        allocated = 0.0
+    shares = {
+        name: seconds / whole * allocated if whole else 0.0 for name, seconds in outcome.seconds.items()
+    }
     shares["queue"] = shares.get("queue", 0.0) + 1.0 - allocated
     if serving.pool.collective_tier == "scaleout":
         shares["scaleout"] = shares.pop("scaleup", 0.0)

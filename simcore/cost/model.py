@@ -145,9 +145,9 @@ class CostModel:
     ) -> dict[str, Term]:
         """Cost per million tokens trained, and of the whole run where its tokens are given. Time lost to
         failures and checkpoints is paid for."""
-        if self.capex is None or token_per_s.value <= 0:
-            return {}
         kept = token_per_s * goodput
+        if self.capex is None or kept.value <= 0:
+            return {}
         tco = self.tco(utilisation)
         found = {"cost.usd_per_million_tokens": usd_per_million_tokens(tco, kept)}
         if total_tokens is not None:

@@ -18,7 +18,7 @@ class TrainingParallelism(Spec):
 
     tp: Literal["auto"] | Annotated[int, Field(ge=1, le=4096)] = "auto"
     pp: int = Field(default=1, ge=1, le=512)
-    dp: Literal["auto"] | Annotated[int, Field(ge=1, le=1_000_000)] = "auto"
+    dp: Literal["auto"] | Annotated[int, Field(ge=1, le=1_048_576)] = "auto"
     cp: int = Field(default=1, ge=1, le=4096)
     ep: int = Field(default=1, ge=1, le=4096)
 

@@ -54,6 +54,7 @@ VARIETY = {
     "continuous": {"serving.scheduler.kind": "continuous"},
     "one token out": {"workload.lengths.output_tokens": 1},
     "little memory": {"serving.num_gpu_blocks_override": 40, "serving.max_model_len": 512},
+    "nothing fits": {"serving.num_gpu_blocks_override": 2, "workload.lengths.input_tokens": 400},
     "hosts down": {"reliability.host_availability_fraction": 0.5},
     "one request": {"workload.request_count": 1},
     "cluster": CLUSTER,
@@ -279,6 +280,13 @@ def test_the_laws_of_a_run_hold_for_any_small_scenario(planner, overrides):
     assert np.nanmax(result.records.ttft_s - result.records.e2e_s) <= 1e-9
     assert metrics["serving.ttft_s.mean"] <= metrics["serving.e2e_s.mean"] + 1e-9
     assert metrics["serving.queue_s.mean"] <= metrics["serving.ttft_s.mean"] + 1e-9
+
+
+def test_where_no_request_fits_the_chips_wait_all_the_time(planner):
+    result = planner.result(VARIETY["nothing fits"])
+    assert result.metrics["serving.rejected_count"] == 200
+    assert result.metrics["analysis.waiting.queue_fraction"] == pytest.approx(0.995)
+    assert "serving.ttft_s.mean" not in result.metrics
 
 
 def test_idle_chips_wait_in_the_queue(planner):

@@ -35,7 +35,7 @@ class SchedulerParameters:
     max_num_batched_tokens: int
 
     def __post_init__(self) -> None:
-        if self.kind == "chunked_prefill" and self.max_num_batched_tokens < self.max_num_seqs:
+        if self.max_num_batched_tokens < self.max_num_seqs:
             raise InputError.at(
                 "serving.scheduler.max_num_batched_tokens",
                 "scheduler.budget_too_small",
