@@ -21,8 +21,7 @@ from django.utils.translation import gettext as _
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from explorer.charts.messages import translated
-from explorer.charts.style import plain_name
+from explorer.wording import plain_name, translated
 from simcore.catalog import Catalog, Chip, default_catalog, overridable_figures, override_chip
 from simcore.errors import InputError, Message
 from simcore.glossary import entry

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
+from explorer import wording
 from explorer.charts import style
 from explorer.charts.serving import CDFS
 from explorer.charts.style import Cell, Chart, Result, Table
@@ -56,7 +57,7 @@ def inputs(documents: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Char
     differing = [path for path in paths if len({one.get(path, "") for one in flat}) > 1]
     rows = tuple(
         (
-            Cell(text=style.label(path), muted=True),
+            Cell(text=wording.label(path), muted=True),
             *(Cell(text=one.get(path, _("default")), muted=index == 0) for index, one in enumerate(flat)),
         )
         for path in differing
@@ -117,7 +118,7 @@ def comparable(documents: Sequence[Result | None]) -> bool:
 def _result_row(name: str, documents: Sequence[Result | None], *, pair: bool) -> tuple[Cell, ...]:
     first = style.metric(documents[0], name)
     judged = comparable(documents)
-    cells = [Cell(text=style.label(name), muted=True)]
+    cells = [Cell(text=wording.label(name), muted=True)]
     for index, one in enumerate(documents):
         value = style.metric(one, name)
         if value is None:
@@ -162,7 +163,7 @@ def overlaid_cdf(which: str, documents: Sequence[Result | None], names: Sequence
         data.append(trace)
     if not data:
         return None
-    label = style.label(CDFS[which])
+    label = wording.label(CDFS[which])
     return Chart(
         slug=f"compare-{which}",
         title=_("%(name)s of every request, scenario by scenario") % {"name": label},

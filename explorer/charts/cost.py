@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from explorer import wording
 from explorer.charts import style
 from explorer.charts.style import Cell, Chart, Result, Table
 
@@ -91,7 +92,7 @@ def _item(row: Mapping[str, Any]) -> str:
         "fibres": _("Fibres"),
     }
     label = str(row.get("label") or row["item"])
-    return names.get(label) or style.capitalised(label.replace("_", " "))
+    return names.get(label) or wording.capitalised(label.replace("_", " "))
 
 
 def _sources(result: Result | None) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
+from explorer import wording
 from explorer.charts import style
 from explorer.charts.style import Bar, Cell, Chart, Edit, Guard, Result, Table
 
@@ -190,7 +191,7 @@ def _tier_label(kind: str, node: Mapping[str, Any], nodes: Sequence[Mapping[str,
         "server": _("Servers"),
     }
     if kind != "chip":
-        return names.get(kind) or style.term(str(node.get("label") or kind))
+        return names.get(kind) or wording.term(str(node.get("label") or kind))
     domains = next((int(one["count"]) for one in nodes if one["kind"] == "server"), 0)
     if domains < 2:
         return _("Chips")
@@ -446,7 +447,7 @@ def collectives(result: Result | None) -> Chart | None:
         return None
     rows = tuple(
         (
-            Cell(text=style.term(str(row["operation"]).replace("_", "-")), muted=True),
+            Cell(text=wording.term(str(row["operation"]).replace("_", "-")), muted=True),
             Cell(text=f"{int(row['ranks']):,}"),
             Cell(text=str(style.number(float(row["payload_bytes"]), "bytes"))),
             Cell(text=str(style.number(float(row["s"]), "x_s"))),

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from explorer import wording
 from explorer.charts import style
 from explorer.charts.style import Cell, Chart, Result, Table
 
@@ -88,7 +89,7 @@ def _item(row: Mapping[str, Any]) -> str:
         "free": _("Free"),
     }
     item = str(row["item"])
-    return names.get(item) or style.capitalised(style.term(item.replace("_", " ")))
+    return names.get(item) or wording.capitalised(wording.term(item.replace("_", " ")))
 
 
 def _note(row: Mapping[str, Any]) -> str:

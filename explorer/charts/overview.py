@@ -8,6 +8,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from explorer import wording
 from explorer.charts import style
 from explorer.charts.style import Bar, Cell, Chart, Result, Table
 
@@ -93,7 +94,7 @@ def _stack(name: str, parts: Mapping[str, float], scale: float) -> StackBar:
 def _segment(resource: str, seconds: float, left: float, width: float) -> Segment:
     return Segment(
         resource=resource,
-        label=style.resource(resource),
+        label=wording.resource(resource),
         left=round(left, 3),
         width=round(width, 3),
         text=str(style.number(seconds, "step_s")) if width > 9 else "",
@@ -107,7 +108,7 @@ def _time_title(now: Mapping[str, float], before: Mapping[str, float], *, trains
     total = sum(now.values())
     share = style.percent(now[largest] / total, digits=0)
     words = {
-        "resource": style.resource_in_text(largest),
+        "resource": wording.resource_in_text(largest),
         "share": share,
         "total": style.number(total, "step_s"),
     }
@@ -127,7 +128,7 @@ def _time_title(now: Mapping[str, float], before: Mapping[str, float], *, trains
 def _time_summary(now: Mapping[str, float], before: Mapping[str, float]) -> str:
     def told(parts: Mapping[str, float]) -> str:
         return ", ".join(
-            f"{style.resource(name)} {style.number(value, 'step_s')}" for name, value in parts.items()
+            f"{wording.resource(name)} {style.number(value, 'step_s')}" for name, value in parts.items()
         )
 
     text = _("Time per iteration by resource. Now: %(parts)s.") % {"parts": told(now)}
@@ -149,7 +150,7 @@ def _fractions(result: Result | None) -> dict[str, float]:
 
 
 def _time_row(name: str, now: Mapping[str, float], before: Mapping[str, float]) -> tuple[Cell, ...]:
-    first = Cell(text=style.resource(name), key=name)
+    first = Cell(text=wording.resource(name), key=name)
     here = Cell(text=style.percent(now.get(name, 0.0)))
     if not before:
         return (first, here)
@@ -171,7 +172,7 @@ def doublings(result: Result | None) -> Chart | None:
         summary=_("Gain from doubling each resource: %(parts)s.")
         % {
             "parts": ", ".join(
-                f"{style.resource(name)} {style.percent(gain, signed=True)}" for name, gain in gains
+                f"{wording.resource(name)} {style.percent(gain, signed=True)}" for name, gain in gains
             )
         },
         source=_("Closed form at saturation, same mix of requests"),
@@ -183,11 +184,11 @@ def doublings(result: Result | None) -> Chart | None:
 
 def _doubling_title(gains: Sequence[tuple[str, float]]) -> str:
     name, gain = gains[0]
-    words = {"resource": style.resource(name), "gain": style.percent(gain, digits=0, signed=True)}
+    words = {"resource": wording.resource(name), "gain": style.percent(gain, digits=0, signed=True)}
     if gain < 0.005:
         return _("Doubling any one resource brings nothing")
     if len(gains) > 1 and gains[1][1] > 0.01:
-        words["second"] = style.resource_in_text(gains[1][0])
+        words["second"] = wording.resource_in_text(gains[1][0])
         return _("%(resource)s is the best next doubling: %(gain)s, then %(second)s") % words
     return _("%(resource)s is the only doubling that pays: %(gain)s") % words
 
@@ -197,7 +198,7 @@ def _bars(gains: Sequence[tuple[str, float]]) -> list[Bar]:
     zero = 36.0
     return [
         Bar(
-            label=style.resource(name),
+            label=wording.resource(name),
             resource=_mark(name),
             text=style.percent(gain, digits=0 if gain >= 0.095 else 1, signed=True),
             left=zero,
@@ -217,10 +218,10 @@ def _doubling_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     def cells(row: Mapping[str, Any]) -> tuple[Cell, ...]:
         following = str(row.get("next_bottleneck") or "")
         return (
-            Cell(text=style.resource(str(row["resource"])), key=_mark(str(row["resource"]))),
+            Cell(text=wording.resource(str(row["resource"])), key=_mark(str(row["resource"]))),
             Cell(text=style.percent(float(row["gain_ratio"]) - 1.0, signed=True)),
             *(_ratio_cell(row.get(name)) for name in shown),
-            Cell(text=style.resource(following)),
+            Cell(text=wording.resource(following)),
         )
 
     headers = {"tpot_ratio": _("TPOT"), "ttft_ratio": _("TTFT"), "step_ratio": _("Training step")}

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
+from explorer import wording
 from explorer.charts import compare, cost, fabric, memory, overview, reliability, serving, style
-from explorer.charts.messages import translated
 from explorer.charts.style import Chart, Note, Panel, Result, Strip, Tile
+from explorer.wording import translated
 from simcore.analysis.headline import headline
 
 TABS: Final = ("overview", "fabric", "memory", "serving", "reliability")
@@ -268,7 +269,7 @@ def _told(result: Result | None, baseline: Result | None) -> list[str]:
 
 def _sentence(text: str) -> str:
     ended = text.endswith((".", "。", "!", "?"))
-    return style.capitalised(text) if ended else _("%(text)s.") % {"text": style.capitalised(text)}
+    return wording.capitalised(text) if ended else _("%(text)s.") % {"text": wording.capitalised(text)}
 
 
 def change_headline(result: Result | None, baseline: Result | None) -> str:
@@ -279,7 +280,7 @@ def change_headline(result: Result | None, baseline: Result | None) -> str:
         if value is None or change is None or not change.arrow:
             continue
         words = {
-            "what": style.label(name),
+            "what": wording.label(name),
             "before": change.before,
             "now": style.number(value, name),
             "change": change.text,
@@ -292,7 +293,7 @@ def change_headline(result: Result | None, baseline: Result | None) -> str:
             return claim
         return _("%(claim)s; %(resource)s binds now") % {
             "claim": claim,
-            "resource": style.resource_in_text(str(binding)),
+            "resource": wording.resource_in_text(str(binding)),
         }
     return ""
 
@@ -336,5 +337,5 @@ def _remark(row: Mapping[str, Any]) -> str:
     """A warning as a sentence; one that is about a single input begins with that input's name."""
     text = translated(row)
     if row.get("code") == "input.no_effect":
-        return _sentence(f"{style.label(str(row['path']))}: {text}")
+        return _sentence(f"{wording.label(str(row['path']))}: {text}")
     return _sentence(text)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
+from explorer import wording
 from explorer.charts import style
 from explorer.charts.style import Cell, Chart, Result, Table
 
@@ -27,7 +28,7 @@ def cdf(which: str, result: Result | None, baseline: Result | None = None) -> Ch
         slug=f"{which}-cdf",
         title=_cdf_title(which, result, baseline, objective),
         axis=_("Share of requests whose %(name)s is at most x, log scale")
-        % {"name": style.label(CDFS[which])},
+        % {"name": wording.label(CDFS[which])},
         summary=_cdf_summary(which, result),
         source=_simulated(result),
         draw="plot",
@@ -57,7 +58,7 @@ def share_within(curve: Mapping[str, Sequence[float]], which: str, limit: float)
 
 
 def _cdf_title(which: str, result: Result | None, baseline: Result | None, objective: float | None) -> str:
-    name = style.label(CDFS[which])
+    name = wording.label(CDFS[which])
     if objective is not None:
         now = share_within(style.series(result, f"{which}_cdf"), which, objective)
         before = share_within(style.series(baseline, f"{which}_cdf"), which, objective)
@@ -88,7 +89,7 @@ def _cdf_summary(which: str, result: Result | None) -> str:
         if (value := style.metric(result, f"{CDFS[which]}.{mark}")) is not None
     ]
     return _("Cumulative distribution of %(name)s: %(parts)s.") % {
-        "name": style.label(CDFS[which]),
+        "name": wording.label(CDFS[which]),
         "parts": ", ".join(parts),
     }
 
@@ -143,7 +144,7 @@ def _objective_mark(objective: float) -> tuple[list[dict[str, Any]], list[dict[s
 def _cdf_table(which: str, x: Sequence[float], share: Sequence[float]) -> Table:
     picked = style.thinned(x)
     return Table(
-        columns=(style.label(CDFS[which]), _("Share at most")),
+        columns=(wording.label(CDFS[which]), _("Share at most")),
         rows=tuple(style.text_cells(str(style.number(x[i], "x_s")), style.percent(share[i])) for i in picked),
     )
 
@@ -261,7 +262,7 @@ def percentiles(result: Result | None, baseline: Result | None = None) -> Chart 
         return None
     rows = tuple(
         (
-            Cell(text=style.label(name), muted=True),
+            Cell(text=wording.label(name), muted=True),
             *(
                 Cell(text="–", muted=True)
                 if value is None

@@ -15,8 +15,9 @@ from typing import Any, Final, Literal
 
 from django.utils.translation import gettext as _
 
+from explorer import wording
 from simcore.errors import TrimtabError
-from simcore.glossary import better, entry, resource_label, statistic
+from simcore.glossary import better
 from simcore.scenario import Scenario
 from simcore.units import dimension_of, printed
 
@@ -25,9 +26,6 @@ Quality = Literal["better", "worse", "same"]
 RESOURCES: Final = ("hbm", "scaleup", "scaleout", "compute", "overhead", "host", "bubble", "queue", "failure")
 HATCHED: Final = frozenset({"queue", "failure", "bubble", "l2"})
 DARK_MARKS: Final = frozenset({"compute", "host", "overhead", "failure"})
-_ACRONYMS: Final = frozenset(
-    {"qkv", "mlp", "lm", "kv", "nic", "hbm", "l2", "cpu", "gemm", "moe", "mla", "ocs"}
-)
 SAME_RATIO: Final = 0.0005
 
 
@@ -221,47 +219,6 @@ def warning(result: Result | None, code: str) -> Mapping[str, Any]:
 # --- words and numbers --------------------------------------------------------------------------------------
 
 
-def term(english: str) -> str:
-    """A label of the glossary in the reader's language."""
-    return _(english) if english else ""
-
-
-def label(name: str) -> str:
-    """A metric's label with its statistic, in the reader's language."""
-    found = entry(name)
-    text = term(found.label) if found else plain_name(name)
-    mark = statistic(name)
-    return f"{text} {_(mark) if mark in ('mean', 'max', 'min') else mark}" if mark else text
-
-
-def plain_name(name: str) -> str:
-    """A name that the glossary does not have, without its unit: `topology.restart_s` -> "Restart"."""
-    last = name.rsplit(".", 1)[-1].removesuffix(f"_{dimension_of(name)}")
-    words = [word.upper() if word in _ACRONYMS else word for word in last.split("_")]
-    return capitalised(" ".join(words))
-
-
-def help_text(name: str) -> str:
-    found = entry(name)
-    return term(found.help) if found else ""
-
-
-def capitalised(text: str) -> str:
-    """A sentence's first letter as a capital; the rest as it is."""
-    return text[:1].upper() + text[1:]
-
-
-def resource(name: str) -> str:
-    """A resource's name in the reader's language."""
-    return term(resource_label(name))
-
-
-def resource_in_text(name: str) -> str:
-    """The same inside a sentence: "compute", but still "HBM"."""
-    text = resource(name)
-    return text[:1].lower() + text[1:] if text[1:2].islower() else text
-
-
 def number(value: float, name: str, *, digits: int = 3) -> Number:
     """A value printed in the unit that its name's suffix declares."""
     dimension = dimension_of(name)
@@ -326,8 +283,8 @@ def tile(name: str, result: Result | None, baseline: Result | None = None, *, su
         return None
     return Tile(
         metric=name,
-        label=label(name),
-        help=help_text(name),
+        label=wording.label(name),
+        help=wording.help_text(name),
         number=number(value, name),
         delta=delta(value, metric(baseline, name), name),
         sub=sub,

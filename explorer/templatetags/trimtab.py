@@ -7,10 +7,12 @@ core is translated and then filled with its params.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
+from functools import cache
 from typing import Any, Final
 
 from django import template
@@ -20,14 +22,16 @@ from django.utils.html import format_html, json_script
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
+from explorer import wording
 from explorer.charts import style
-from explorer.charts.messages import translated
 from explorer.charts.style import Chart, Delta, Number, Panel
+from explorer.wording import translated
 from simcore.catalog import PriceBook
 from simcore.errors import Message
 from simcore.glossary import ENTRIES
 from simcore.scenario.stories import stories
-from simcore.units import dimension_of, printed
+from simcore.units import UNITS, dimension_of, printed
+from simcore.validation import Fact, FactRow, evaluate_all
 
 register = template.Library()
 
@@ -136,12 +140,12 @@ def message(said: Message | Mapping[str, Any]) -> str:
 @register.filter
 def label(name: str) -> str:
     """A field's or metric's label in the reader's language."""
-    return style.label(name)
+    return wording.label(name)
 
 
 @register.filter
 def help_text(name: str) -> str:
-    return style.help_text(name)
+    return wording.help_text(name)
 
 
 @register.simple_tag
@@ -206,7 +210,7 @@ def node_name(node: Mapping[str, Any]) -> str:
     name = str(node.get("name") or "")
     if not name:
         return formula_words(str(node.get("formula") or node.get("text") or ""))
-    return style.label(name)
+    return wording.label(name)
 
 
 @register.filter
@@ -259,7 +263,7 @@ def status_label(value: str) -> str:
 def story_title(slug: str) -> str:
     """A story's title; its slug where the story is no longer told."""
     found = stories().get(slug)
-    return style.term(found.title) if found else slug
+    return wording.term(found.title) if found else slug
 
 
 @register.filter
@@ -282,10 +286,44 @@ def words(text: str) -> list[str]:
 def glossary_terms() -> list[dict[str, str]]:
     """Every entry of the glossary in the reader's language, by label."""
     listed = [
-        {"key": one.key, "label": style.term(one.label), "help": style.term(one.help), "symbol": one.symbol}
+        {
+            "key": one.key,
+            "label": wording.term(one.label),
+            "help": wording.term(one.help),
+            "symbol": one.symbol,
+        }
         for one in ENTRIES.values()
     ]
     return sorted(listed, key=lambda one: one["label"].lower())
+
+
+@register.simple_tag
+def published_numbers() -> list[FactRow]:
+    """Every published number beside the program's answer; computed once per process."""
+    return _fact_rows()
+
+
+@cache
+def _fact_rows() -> list[FactRow]:
+    return sorted(evaluate_all(), key=lambda row: (row.fact.topic, row.fact.id))
+
+
+@register.filter
+def passed_count(rows: Sequence[FactRow]) -> int:
+    return sum(row.passed for row in rows)
+
+
+@register.filter
+def fact_number(value: float, fact: Fact) -> str:
+    """A fact's number in its unit; counts whole, others to six digits."""
+    if not math.isfinite(value):
+        return "–"
+    if fact.unit in UNITS:
+        return str(
+            Number(text=printed(value, fact.unit, digits=4)[0], unit=printed(value, fact.unit, digits=4)[1])
+        )
+    number_text = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}"
+    return f"{number_text} {fact.unit}".rstrip()
 
 
 @register.simple_tag
@@ -348,7 +386,7 @@ def _figure_row(entity: Any, name: str) -> dict[str, Any] | None:
         return None
     found = entity.figures.get(name)
     return {
-        "label": style.label(name),
+        "label": wording.label(name),
         "shown": _printed_figure(value, name),
         "source": found.source if found else None,
         "dot": _SOURCE_DOTS.get(found.source.kind, "def") if found else "",

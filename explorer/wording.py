@@ -1,4 +1,6 @@
-"""Messages of the core in the reader's language: the template is translated, then filled with its params.
+"""The core's words in the reader's language: labels of the glossary, and messages.
+
+A message's template is translated, then filled with its params.
 
 A param may be a label of the glossary, or a few words that the core composed of one: `HBM bandwidth ×2`,
 `Compute 35% (27%)`, `decoding 48% faster`. Their label is translated too, the numbers stay.
@@ -14,9 +16,56 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext as _
 
 from simcore.errors import Message
+from simcore.glossary import entry, resource_label, statistic
+from simcore.units import dimension_of
 
 _EFFECT: Final = re.compile(r"^(?P<what>[\w .-]+?) (?P<size>[\d.,]+)(?P<times>%| times) (?P<how>[a-z]+)$")
 _LABELLED: Final = re.compile(r"^(?P<label>[A-Za-z][\w ,./()-]*?)(?P<rest>:? [×+−\d(→].*)$")
+
+_ACRONYMS: Final = frozenset(
+    {"qkv", "mlp", "lm", "kv", "nic", "hbm", "l2", "cpu", "gemm", "moe", "mla", "ocs"}
+)
+
+
+def term(english: str) -> str:
+    """A label of the glossary in the reader's language."""
+    return _(english) if english else ""
+
+
+def label(name: str) -> str:
+    """A metric's label with its statistic, in the reader's language."""
+    found = entry(name)
+    text = term(found.label) if found else plain_name(name)
+    mark = statistic(name)
+    return f"{text} {_(mark) if mark in ('mean', 'max', 'min') else mark}" if mark else text
+
+
+def plain_name(name: str) -> str:
+    """A name that the glossary does not have, without its unit: `topology.restart_s` -> "Restart"."""
+    last = name.rsplit(".", 1)[-1].removesuffix(f"_{dimension_of(name)}")
+    words = [word.upper() if word in _ACRONYMS else word for word in last.split("_")]
+    return capitalised(" ".join(words))
+
+
+def help_text(name: str) -> str:
+    found = entry(name)
+    return term(found.help) if found else ""
+
+
+def capitalised(text: str) -> str:
+    """A sentence's first letter as a capital; the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
+def resource(name: str) -> str:
+    """A resource's name in the reader's language."""
+    return term(resource_label(name))
+
+
+def resource_in_text(name: str) -> str:
+    """The same inside a sentence: "compute", but still "HBM"."""
+    text = resource(name)
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
 def translated(message: Message | Mapping[str, Any]) -> str:
