@@ -36,7 +36,7 @@ class GemmKernel(FitRecord):
     memory_fraction: float
     launch_s: float
     wave_fraction: float  # of the idle part of the last wave that is paid for
-    prologue_columns: float  # of K, that filling the pipeline costs
+    prologue_count: float  # columns of K that filling the pipeline costs
     resident_fraction: float  # of L2, below which a repeated weight matrix is found there
     resident_speedup_ratio: float
 
@@ -78,7 +78,7 @@ class DecodeKernel(FitRecord):
     memory_fraction: float
     launch_s: float
     split_tokens: float  # the shortest part of a context that is given to one core
-    most_splits: float
+    most_split_count: float
     reduction_s: float
     reduction_tokens: float  # context at which half of the reduction is paid
     per_head_s: float

@@ -11,7 +11,7 @@ asked for and kept for the life of the process.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, replace
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
@@ -19,6 +19,15 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 import yaml
 
+from simcore.catalog.kernels import (
+    DecodeKernel,
+    ExpertKernel,
+    FitRecord,
+    GemmKernel,
+    Kernels,
+    PrefillKernel,
+    Residuals,
+)
 from simcore.catalog.types import (
     Calibration,
     Chip,
@@ -35,6 +44,7 @@ from simcore.catalog.types import (
     Source,
     SourceKind,
     StepOverhead,
+    StepRange,
     Switch,
 )
 from simcore.errors import InputError
@@ -51,6 +61,24 @@ ENTITY_KINDS: Mapping[str, type[Entity]] = {
 }
 # Fields whose suffix names no dimension of its own.
 _DIMENSIONS: Mapping[str, str] = {"sqrt_s_per_sqrt_byte": "s", "reach_m": "m", "sram_bytes_per_core": "bytes"}
+_KERNELS: Mapping[str, type[FitRecord]] = {
+    "gemm": GemmKernel,
+    "experts": ExpertKernel,
+    "attention_prefill": PrefillKernel,
+    "attention_decode": DecodeKernel,
+}
+_CALIBRATION_KEYS = {
+    "name",
+    "is_class_default",
+    "fitted_on",
+    "collectives",
+    "step_overhead",
+    "engine_overheads",
+    "step_range",
+    "kernels",
+    "residuals",
+    "sources",
+}
 _NOT_IN_FILE = {"slug", "name", "figures", "source"}
 _YamlLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 E_ = TypeVar("E_", bound=Entity)
@@ -113,10 +141,9 @@ def load_calibration(text: str, *, slug: str, path: str) -> Calibration:
     """Fitted constants of one chip; each fit names its source."""
     document = read_document(text, path)
     tables = ("gemm", "attention_prefill", "attention_decode")
-    _refuse_unknown(
-        document, {"name", "is_class_default", "collectives", "step_overhead", "sources", *tables}, path
-    )
+    _refuse_unknown(document, {*_CALIBRATION_KEYS, *tables}, path)
     sources = _sources(document, path)
+    step_range = document.get("step_range")
     efficiencies = {
         table: {
             dtype: _record(Efficiency, entry, sources, f"{path}: {table}.{dtype}")
@@ -137,8 +164,41 @@ def load_calibration(text: str, *, slug: str, path: str) -> Calibration:
         collectives=collectives,
         step_overhead=_record(StepOverhead, document.get("step_overhead"), sources, f"{path}: step_overhead"),
         is_class_default=document.get("is_class_default") is True,
+        kernels=_kernels(document, sources, path),
+        engine_overheads={
+            engine: _record(StepOverhead, entry, sources, f"{path}: engine_overheads.{engine}")
+            for engine, entry in _mapping(document, "engine_overheads", path).items()
+        },
+        residuals={
+            regime: _whole(_record(Residuals, entry, sources, f"{path}: residuals.{regime}"))
+            for regime, entry in _mapping(document, "residuals", path).items()
+        },
+        step_range=StepRange(**{name: float(value) for name, value in step_range.items()})
+        if isinstance(step_range, dict)
+        else None,
+        fitted_on=str(document.get("fitted_on", "")),
         **efficiencies,
     )
+
+
+def _kernels(document: Document, sources: Mapping[str, Source], path: str) -> Kernels:
+    """Kernel fits by operator class and dtype."""
+    section = _mapping(document, "kernels", path)
+    _refuse_unknown(section, set(_KERNELS), f"{path}: kernels")
+    found: dict[str, Any] = {
+        name: {
+            dtype: _whole(_record(cls, entry, sources, f"{path}: kernels.{name}.{dtype}"))
+            for dtype, entry in section.get(name, {}).items()
+        }
+        for name, cls in _KERNELS.items()
+    }
+    return Kernels(**found)
+
+
+def _whole(record: Any) -> Any:
+    """Counts and exponents as whole numbers."""
+    kinds = field_types(type(record))  # type: ignore[arg-type]  # mypy: a class is not seen as hashable
+    return replace(record, **{n: int(getattr(record, n)) for n, kind in kinds.items() if kind is int})
 
 
 def _sources(document: Document, path: str) -> dict[str, Source]:

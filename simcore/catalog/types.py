@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from simcore.catalog.kernels import Kernels, Residuals
+from simcore.catalog.sources import Source as Source
+from simcore.catalog.sources import SourceKind as SourceKind
 from simcore.why import Term, leaf
 
-SourceKind = Literal["vendor", "paper", "measured", "estimate", "assumption", "user"]
 Dtype = Literal["bf16", "fp16", "fp8", "fp8_block", "int8", "nvfp4", "mxfp4", "int4"]
 BYTES_PER_ELEMENT: Mapping[str, float] = {
     "fp32": 4.0,
@@ -27,17 +29,6 @@ BYTES_PER_ELEMENT: Mapping[str, float] = {
     "mxfp4": 0.53125,  # 4 bits and one 8-bit scale per 32 elements
     "int4": 0.5,
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Where a figure was read."""
-
-    title: str
-    kind: SourceKind
-    url: str = ""
-    read_on: str = ""
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,18 +319,35 @@ class CollectiveFit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOverhead:
-    """What an engine adds to each iteration beside the kernels: CPU, scheduling, launch gaps."""
+    """What an engine adds to each iteration beside the kernels: CPU, scheduling, launch gaps.
+
+    An eager engine launches every kernel from the host: its layers take at least `eager_per_layer_s`, during
+    which the chip may wait (0: the layers are captured in a graph)."""
 
     per_iteration_s: float
     per_layer_s: float
     per_sequence_s: float
+    rank_skew_s: float = 8e-6  # per layer, what tensor-parallel ranks lose by not arriving together
+    eager_per_layer_s: float = 0.0
     mape_fraction: float
     source: Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepRange:
+    """The steps that the overheads and residuals were measured on; beyond them a time is extrapolated."""
+
+    most_sequences_count: float
+    most_context_tokens: float
+    most_ranks_count: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """Fitted constants of one chip: GEMM and attention by dtype, collectives by (operation, ranks)."""
+    """Fitted constants of one chip: GEMM and attention by dtype, collectives by (operation, ranks).
+
+    `gemm` and the two `attention_…` tables are plain rooflines; `kernels` holds the richer forms where they
+    were fitted. `engine_overheads` holds overheads by "family first-version", `residuals` by regime."""
 
     slug: str
     name: str
@@ -349,3 +357,8 @@ class Calibration:
     collectives: Mapping[tuple[str, int], CollectiveFit]
     step_overhead: StepOverhead
     is_class_default: bool = False
+    kernels: Kernels = field(default_factory=Kernels)
+    engine_overheads: Mapping[str, StepOverhead] = field(default_factory=dict)
+    residuals: Mapping[str, Residuals] = field(default_factory=dict)
+    step_range: StepRange | None = None
+    fitted_on: str = ""

@@ -10,7 +10,8 @@ token. Prefill costs per *pair* (query, key): 4·heads·head_dim FLOP. Two ways 
   above the diagonal is not skipped.
 
 This is one layer; `stage_attention.py` adds up the kinds of layers of a model.
-Limits: chunk edges, the longest CTA and split-KV reduction are inside the fitted efficiency.
+In a step every core has work: chunk edges, the longest block, splits and reductions of short contexts are in
+`kernels.py`, where isolated kernels are compared with measurements, and in the launch time of a layer.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from simcore.catalog.kernels import DecodeKernel
 from simcore.catalog.types import Calibration, Chip, LlmArchitecture
-from simcore.compute.calibration import rates
+from simcore.compute.calibration import peak, rates
+from simcore.compute.kernels import constant_terms, decode_padding
 from simcore.compute.local_shape import LocalShape, element_bytes, kv_bytes_per_layer_token
-from simcore.compute.roofline import roofline_s
+from simcore.compute.roofline import Rates, roofline_s, root_sum
 from simcore.parallelism import Parallelism
 from simcore.spec import Spec
 from simcore.why import Term, constant, floor, maximum, minimum
@@ -104,24 +107,48 @@ def layer_cost(
     kv_bytes = kv_bytes_per_layer_token(shape, kv_dtype)
     decode_flop = _decode_flop(shape)
     decode_rates = rates(chip, calibration, "attention_decode", _kv_format(kv_dtype), name="attention_decode")
-    decode_s = roofline_s(decode_flop, kv_bytes, decode_rates).named(
-        "decode_attention_s_per_layer_token", "s"
-    )
+    decode_s, busy_s = _decode_s(setting, shape, decode_flop, kv_bytes, decode_rates)
     ends = constant(4.0, "query_and_output_bytes") * _query_width(shape)
+    per_sequence_s = ends / decode_rates.bytes_per_s
+    kernel = _decode_kernel(setting, shape)
+    if kernel is not None:
+        constants = constant_terms(kernel, "attention_decode")
+        per_sequence_s = per_sequence_s + shape.heads * constants["per_head_s"]
     pair_flop = decode_flop if in_latent_space else _pair_flop(shape)
     prefill_s, prefill_share = _prefill(setting, shape, pair_flop)
     return AttentionCost(
         decode_s_per_token=decode_s,
-        decode_s_per_sequence=(ends / decode_rates.bytes_per_s).named(
-            "decode_attention_s_per_layer_sequence", "s"
-        ),
+        decode_s_per_sequence=per_sequence_s.named("decode_attention_s_per_layer_sequence", "s"),
         prefill_s_per_pair=prefill_s,
         decode_flop_per_token=decode_flop,
         prefill_flop_per_pair=pair_flop,
-        decode_compute_fraction=(decode_flop / decode_rates.flop_per_s).value / decode_s.value,
+        decode_compute_fraction=busy_s / decode_s.value,
         prefill_compute_fraction=prefill_share,
         kv_bytes_per_token=kv_bytes,
     )
+
+
+def _decode_kernel(setting: AttentionSetting, shape: LocalShape) -> DecodeKernel | None:
+    """The fit of grouped-query kernels; latent attention runs others."""
+    if shape.arch.is_mla or not setting.chip.core_count:
+        return None
+    return setting.calibration.kernels.attention_decode.get(_kv_format(setting.kv_dtype))
+
+
+def _decode_s(
+    setting: AttentionSetting, shape: LocalShape, flop: Term, kv_bytes: Term, plain: Rates
+) -> tuple[Term, float]:
+    """Seconds per context token once every core has its part of the KV, and those of them that compute."""
+    name = "decode_attention_s_per_layer_token"
+    kernel = _decode_kernel(setting, shape)
+    if kernel is None:
+        return roofline_s(flop, kv_bytes, plain).named(name, "s"), (flop / plain.flop_per_s).value
+    constants = constant_terms(kernel, "attention_decode")
+    padded = flop * decode_padding(shape.heads / shape.kv_heads, constant(1.0))
+    arithmetic_s = padded / (constants["compute_fraction"] * peak(setting.chip, "bf16"))
+    memory_s = kv_bytes / (constants["memory_fraction"] * setting.chip.leaf("hbm_bytes_per_s"))
+    seconds = root_sum(memory_s, arithmetic_s, kernel.overlap_exponent)
+    return seconds.named(name, "s"), min(arithmetic_s.value, seconds.value)
 
 
 def _kv_format(kv_dtype: str) -> str:
@@ -163,8 +190,7 @@ def _pair_flop(shape: LocalShape) -> Term:
 def _prefill(setting: AttentionSetting, shape: LocalShape, flop: Term) -> tuple[Term, float]:
     """Seconds per pair, and the share of them that is arithmetic."""
     chip, calibration = setting.chip, setting.calibration
-    reached = rates(chip, calibration, "attention_prefill", "bf16", name="attention_prefill")
-    compute_s = flop / reached.flop_per_s
+    compute_s = flop / _prefill_flop_per_s(setting)
     bandwidth = rates(chip, calibration, "gemm", "bf16", name="attention_stream").bytes_per_s
     if setting.attention.kind == "naive":
         # no half is skipped above the diagonal: two computed pairs per useful pair, kernels in sequence
@@ -177,6 +203,18 @@ def _prefill(setting: AttentionSetting, shape: LocalShape, flop: Term) -> tuple[
         seconds = maximum(compute_s, traffic / bandwidth)
         share = compute_s.value / seconds.value
     return seconds.named("prefill_attention_s_per_layer_pair", "s"), share
+
+
+def _prefill_flop_per_s(setting: AttentionSetting) -> Term:
+    """What long prompts reach, which fill all cores with blocks."""
+    kernel = setting.calibration.kernels.attention_prefill.get("bf16")
+    if kernel is None:
+        reached = rates(
+            setting.chip, setting.calibration, "attention_prefill", "bf16", name="attention_prefill"
+        )
+        return reached.flop_per_s
+    reached_fraction = constant_terms(kernel, "attention_prefill")["compute_fraction"]
+    return (reached_fraction * peak(setting.chip, "bf16")).named("attention_prefill_flop_per_s", "flop_per_s")
 
 
 def flash_bytes_per_pair(shape: LocalShape, chip: Chip, context_tokens: int) -> Term:

@@ -15,8 +15,9 @@ The second term: an fp8 GEMM's t0 carries the quantisation of its input (13 agai
 such inputs, most fused into the norm or activation before, and one difference per layer is what decode
 steps show (H100 +10, B200 +13 µs). The third: routing, sorting and two grouped products are a chain of
 dependent kernels, which no graph overlaps. With tensor parallelism each layer also waits twice for the
-slowest rank, `RANK_SKEW_S` beside the all-reduce's own time. CPU work per iteration and per sequence is
-`StepOverhead.per_iteration_s` and `.per_sequence_s`, kept apart from the layers.
+slowest rank, `.rank_skew_s` beside the all-reduce's own time. CPU work per iteration and per sequence is
+`.per_iteration_s` and `.per_sequence_s`, kept apart from the layers. An engine without graphs launches each
+kernel from the host, so that its layers take at least `.eager_per_layer_s`. All by engine and version.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal
 
+from simcore.catalog.kernels import ExpertKernel, GemmKernel
 from simcore.catalog.types import Calibration, Chip, Efficiency, Source, StepOverhead
 from simcore.compute.roofline import Rates
 from simcore.why import LeafKind, Term, constant, leaf, maximum
@@ -78,9 +80,6 @@ DEFAULT_STEP_OVERHEAD: Final = StepOverhead(
     mape_fraction=0.15,
     source=Source(title="dense decode steps of vLLM on H100 and B200", kind="measured"),
 )
-# What ranks of one layer lose by not arriving together at its two all-reduces: decode steps of dense models
-# at tp 2, 4, 8 on H100 and B200 (vLLM, TensorRT-LLM), less kernels, the all-reduce kernel and the launches.
-RANK_SKEW_S: Final = 8e-6
 INDEXER_LAUNCH_S: Final = 85e-6  # per layer that chooses its keys: scoring, top-k, gathering
 # Formats that are only stored narrow: the engine widens them to 16 bit in front of the multiplication.
 _WEIGHT_ONLY: Final = frozenset({"int4", "mxfp4"})
@@ -180,28 +179,64 @@ def isolated_launch_s(calibration: Calibration, operator_class: OperatorClass, d
     )
 
 
+def step_launch_s(calibration: Calibration, operator_class: OperatorClass, dtype: str) -> Term:
+    """The same as a step pays it: of the richer fit where there is one."""
+    kernel = kernel_fit(calibration, operator_class, dtype)
+    if kernel is None:
+        return isolated_launch_s(calibration, operator_class, dtype)
+    return leaf(
+        kernel.launch_s,
+        f"{operator_class}_{dtype}_launch_s",
+        kind="calibrated",
+        source=kernel.source.title,
+        dimension="s",
+    )
+
+
+def kernel_fit(
+    calibration: Calibration, operator_class: OperatorClass, dtype: str
+) -> GemmKernel | ExpertKernel | None:
+    """The richer fit of a product or an expert layer, if this chip has one for the format."""
+    wanted = "bf16" if dtype in ("fp16", "mxfp4", "int4") else dtype
+    if operator_class == "gemm":
+        return calibration.kernels.gemm.get(wanted)
+    return calibration.kernels.experts.get(wanted) if operator_class == "moe" else None
+
+
+def engine_overhead(calibration: Calibration, engine: str) -> StepOverhead:
+    """Overhead of an engine "family version" on this chip: of the newest measured version up to it.
+
+    >>> from simcore.catalog import default_catalog
+    >>> engine_overhead(default_catalog().calibrations["class-default"], "").per_layer_s
+    2.1e-05
+    """
+    family, _, version = engine.partition(" ")
+    wanted = _version(version)
+    known = {
+        _version(name.partition(" ")[2]): overhead
+        for name, overhead in calibration.engine_overheads.items()
+        if name.partition(" ")[0] == family
+    }
+    usable = [first for first in known if first <= wanted]
+    return known[max(usable)] if usable else calibration.step_overhead
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".") if part.isdigit())
+
+
 def overhead_leaf(
-    calibration: Calibration, figure: Literal["per_iteration_s", "per_layer_s", "per_sequence_s"]
+    overhead: StepOverhead,
+    figure: Literal["per_iteration_s", "per_layer_s", "per_sequence_s", "rank_skew_s", "eager_per_layer_s"],
 ) -> Term:
-    overhead = calibration.step_overhead
     value: float = getattr(overhead, figure)
     return leaf(value, f"overhead_{figure}", kind="calibrated", source=overhead.source.title, dimension="s")
 
 
 def quantisation_launch_s(calibration: Calibration, dtype: str) -> Term:
     """What quantising activations adds to a layer: the dtype's t0 over that of bf16, never negative."""
-    narrow, plain = (isolated_launch_s(calibration, "gemm", name) for name in (dtype, "bf16"))
+    narrow, plain = (step_launch_s(calibration, "gemm", name) for name in (dtype, "bf16"))
     return maximum(constant(0.0), narrow - plain).named("quantisation_launch_s", "s")
-
-
-def rank_skew_s() -> Term:
-    return leaf(
-        RANK_SKEW_S,
-        "rank_skew_s",
-        kind="calibrated",
-        source="decode steps at tp 2, 4, 8 on H100 and B200, less what is explained",
-        dimension="s",
-    )
 
 
 def indexer_launch_s() -> Term:

@@ -40,6 +40,11 @@ class Operator:
     weight_bytes: Term
     io_bytes_per_token: Term
     missed_fraction: Term | None = None  # experts: share that one token leaves untouched, 1 − k/E
+    fan_in: Term | None = None  # of a matrix product; None: bytes only
+    fan_out: Term | None = None
+    experts: Term | None = None  # of a layer
+    experts_per_token: Term | None = None
+    expert_share: Term | None = None  # of the layer's experts that this chip holds
 
     def flop(self, tokens: Amount) -> Amount:
         return times(self.flop_per_token, tokens)
@@ -48,8 +53,12 @@ class Operator:
         """Weight bytes that a step of n tokens reads: all, or the expected share of distinct experts."""
         if self.missed_fraction is None:
             return plus(self.weight_bytes, times(constant(0.0), tokens))
-        touched = plus(constant(1.0), times(constant(-1.0), power(self.missed_fraction, tokens)))
-        return times(self.weight_bytes, touched)
+        return times(self.weight_bytes, self.touched_fraction(tokens))
+
+    def touched_fraction(self, tokens: Amount) -> Amount:
+        """Expected share of distinct experts that n tokens reach, `1 − (1 − k/E)^n`."""
+        assert self.missed_fraction is not None, "only expert layers leave weights untouched"
+        return plus(constant(1.0), times(constant(-1.0), power(self.missed_fraction, tokens)))
 
     def moved_bytes(self, tokens: Amount) -> Amount:
         io_bytes = times(self.io_bytes_per_token, tokens)
@@ -95,7 +104,8 @@ def layer_operators(
         width = (arch.leaf("intermediate") / shape.tp).named("mlp_width_per_chip", "")
         operators += _mlp(shape, formats, _count(stage.dense_layers, "dense_layers_per_stage"), width, "mlp")
     if stage.moe_layers:
-        operators += _experts(shape, formats, _count(stage.moe_layers, "moe_layers_per_stage"))
+        share = constant(1.0) / leaf(parallelism.ep, "ep", path="serving.parallelism.ep", dimension="")
+        operators += _experts(shape, formats, _count(stage.moe_layers, "moe_layers_per_stage"), share)
     operators.append(_elementwise(shape, stage, kv_dtype))
     return tuple(operators)
 
@@ -139,6 +149,8 @@ def _linear(name: str, fan_in: Term, fan_out: Term, formats: _Formats, count: Te
         io_bytes_per_token=(input_bytes + _ACTIVATION_BYTES * fan_out).named(
             f"{name}_io_bytes_per_token", "bytes"
         ),
+        fan_in=fan_in,
+        fan_out=fan_out,
     )
 
 
@@ -267,7 +279,7 @@ def _mlp(shape: LocalShape, formats: _Formats, layers: Term, width: Term, name: 
     ]
 
 
-def _experts(shape: LocalShape, formats: _Formats, layers: Term) -> list[Operator]:
+def _experts(shape: LocalShape, formats: _Formats, layers: Term, expert_share: Term) -> list[Operator]:
     """Router, routed experts (fused) and shared experts of the MoE layers."""
     arch = shape.arch
     experts, chosen = arch.leaf("experts"), arch.leaf("experts_per_token")
@@ -290,6 +302,9 @@ def _experts(shape: LocalShape, formats: _Formats, layers: Term) -> list[Operato
             "experts_io_bytes_per_token", "bytes"
         ),
         missed_fraction=(constant(1.0) - chosen / experts).named("experts_missed_by_one_token", "fraction"),
+        experts=experts,
+        experts_per_token=chosen,
+        expert_share=expert_share,
     )
     operators = [_linear("router", shape.hidden, experts, plain, layers), routed]
     if arch.shared_intermediate:

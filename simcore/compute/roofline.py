@@ -5,7 +5,7 @@
 A coefficient (FLOP per token, weight bytes) is always a `Term` with its derivation; the amount it is
 multiplied by is a `Term` (one step, for Why) or an array (all batch sizes at once, for the step table).
 The four helpers below are the only place where the two differ, so table and trees cannot drift apart.
-Limits: no tile or wave quantisation; L2 hits are inside the fitted e_m.
+Where a chip's kernels were fitted, tiles and waves stand in the place of flop/(e_c·peak): `kernels.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from simcore.why import Term, maximum
+from simcore.why import Term, ceil, constant, maximum
 
 Floats = NDArray[np.float64]
 Amount = TypeVar("Amount", Term, NDArray[np.float64])
@@ -44,6 +44,32 @@ def greatest(first: Amount, second: Amount) -> Amount:
     if isinstance(first, Term):
         return maximum(first, second)
     return np.maximum(first, second)
+
+
+def rounded_up(amount: Amount) -> Amount:
+    if isinstance(amount, Term):
+        return ceil(amount)
+    return np.ceil(amount)
+
+
+def root_sum(first: Amount, second: Amount, exponent: int) -> Amount:
+    """`(a^p + b^p)^(1/p)` for p = 1, 2, 4 or 8: from the sum towards the larger of both.
+
+    >>> root_sum(np.asarray(3.0), np.asarray(4.0), 2).item()
+    5.0
+    """
+    if exponent == 1:
+        return first + second
+    if isinstance(first, Term):
+        p = constant(float(exponent), "overlap_exponent")
+        return power(power(first, p) + power(second, p), constant(1.0 / exponent, "1/overlap_exponent"))
+    doublings = exponent.bit_length() - 1
+    for _ in range(doublings):
+        first, second = first * first, second * second
+    whole = first + second
+    for _ in range(doublings):
+        whole = np.sqrt(whole)
+    return whole
 
 
 def power(base: Term, exponent: Amount) -> Amount:

@@ -15,17 +15,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simcore.catalog.types import Calibration, Chip, LlmArchitecture
+from simcore.catalog.types import Calibration, Chip, LlmArchitecture, StepOverhead
 from simcore.compute.attention import Attention, Flash
 from simcore.compute.calibration import (
-    OperatorClass,
+    engine_overhead,
     indexer_launch_s,
-    isolated_launch_s,
     overhead_leaf,
     quantisation_launch_s,
-    rank_skew_s,
-    rates,
+    step_launch_s,
 )
+from simcore.compute.operator_time import operator_paces, operator_time
 from simcore.compute.ops import (
     Operator,
     bottleneck_stage,
@@ -33,7 +32,7 @@ from simcore.compute.ops import (
     head_operators,
     layer_operators,
 )
-from simcore.compute.roofline import Floats, Rates, over
+from simcore.compute.roofline import Floats
 from simcore.compute.stage_attention import stage_attention
 from simcore.parallelism import Parallelism
 from simcore.why import Term, constant, leaf, total
@@ -56,7 +55,8 @@ class StepTimeTable:
     prefill_attention_s: float  # fixed, when any prefill chunk is in the step
     overhead_s: float  # host work per iteration
     overhead_s_per_sequence: float
-    # attribution: flop/(e_c·peak); what memory adds to it; launches. They sum to linear_s (head_s).
+    # attribution: flop/(e_c·peak); what memory adds to it; launches, and what tiles and waves leave idle.
+    # They sum to linear_s; the head's remainder is its idle tiles.
     linear_compute_s: Floats
     linear_hbm_s: Floats
     linear_launch_s: Floats
@@ -83,8 +83,10 @@ def build_step_table(
     max_sequences: int,
     communication_s: Floats,
     attention: Attention | None = None,
+    engine: str = "",
 ) -> StepTimeTable:
-    """The table of one replica lane. `communication_s` has max_tokens + 1 entries, from the fabric."""
+    """The table of one replica lane. `communication_s` has max_tokens + 1 entries, from the fabric; `engine`
+    ("vLLM 0.19") chooses the overheads, the chip's default ones where empty or not measured."""
     assert communication_s.shape == (max_tokens + 1,), "one communication time per token count"
     layers = layer_operators(arch, chip, parallelism, weights_dtype=weights_dtype, kv_dtype=kv_dtype)
     heads = head_operators(arch, parallelism)
@@ -92,8 +94,13 @@ def build_step_table(
     tokens = np.arange(max_tokens + 1, dtype=np.float64)
     linear = _sum_operators(layers, tokens, chip, calibration)
     head = _sum_operators(heads, np.arange(max_sequences + 1, dtype=np.float64), chip, calibration)
-    launch_s = np.full(max_tokens + 1, launch(layers, calibration, stage.depth).value)
-    comm_s = communication_s + skew(parallelism, stage.depth).value
+    overhead = engine_overhead(calibration, engine)
+    comm_s = communication_s + skew(parallelism, overhead, stage.depth).value
+    kernels_s = linear.whole_s - (linear.compute_s + linear.hbm_s)
+    launch_s = kernels_s + launch(layers, calibration, stage.depth, overhead).value
+    if overhead.eager_per_layer_s:
+        host_s = eager_floor(overhead, stage.depth).value
+        launch_s = np.maximum(launch_s, host_s - linear.compute_s - linear.hbm_s)
     launch_s[0] = comm_s[0] = 0.0
     cost = stage_attention(
         arch,
@@ -107,7 +114,7 @@ def build_step_table(
     )
     return StepTimeTable(
         linear_s=linear.compute_s + linear.hbm_s + launch_s,
-        head_s=head.compute_s + head.hbm_s,
+        head_s=head.whole_s,
         comm_s=comm_s,
         decode_attention_s_per_token=cost.decode_s_per_token.value,
         decode_attention_s_per_window_token=cost.decode_s_per_window_token.value,
@@ -117,8 +124,8 @@ def build_step_table(
         prefill_attention_s_per_token_context=cost.prefill_s_per_pair.value,
         prefill_attention_s_per_window_token=cost.prefill_s_per_window_pair.value,
         prefill_attention_s=0.0,
-        overhead_s=overhead_leaf(calibration, "per_iteration_s").value,
-        overhead_s_per_sequence=overhead_leaf(calibration, "per_sequence_s").value,
+        overhead_s=overhead_leaf(overhead, "per_iteration_s").value,
+        overhead_s_per_sequence=overhead_leaf(overhead, "per_sequence_s").value,
         linear_compute_s=linear.compute_s,
         linear_hbm_s=linear.hbm_s,
         linear_launch_s=launch_s,
@@ -134,15 +141,20 @@ def build_step_table(
     )
 
 
-def launch(operators: Sequence[Operator], calibration: Calibration, layers: float) -> Term:
+def launch(
+    operators: Sequence[Operator],
+    calibration: Calibration,
+    layers: float,
+    overhead: StepOverhead | None = None,
+) -> Term:
     """Launch time of a step (see calibration.py): per layer, for quantised activations, experts
     and indexers."""
     depth = leaf(layers, "layers_per_stage", kind="derived", source="pipeline stages", dimension="count")
-    terms = [depth * overhead_leaf(calibration, "per_layer_s")]
+    terms = [depth * overhead_leaf(overhead or calibration.step_overhead, "per_layer_s")]
     narrow = {op.dtype for op in operators if op.operator_class == "gemm"} - {"bf16"}
     terms += [depth * quantisation_launch_s(calibration, dtype) for dtype in sorted(narrow)]
     terms += [
-        op.count * isolated_launch_s(calibration, op.operator_class, op.dtype)
+        op.count * step_launch_s(calibration, op.operator_class, op.dtype)
         for op in operators
         if op.operator_class == "moe"
     ]
@@ -150,43 +162,40 @@ def launch(operators: Sequence[Operator], calibration: Calibration, layers: floa
     return total(*terms).named("launch_s", "s")
 
 
-def skew(parallelism: Parallelism, layers: float) -> Term:
+def eager_floor(overhead: StepOverhead, layers: float) -> Term:
+    """Layers of an engine without graphs: the host cannot launch them faster."""
+    depth = leaf(layers, "layers_per_stage", kind="derived", source="pipeline stages", dimension="count")
+    return (depth * overhead_leaf(overhead, "eager_per_layer_s")).named("eager_host_s", "s")
+
+
+def skew(parallelism: Parallelism, overhead: StepOverhead, layers: float) -> Term:
     """Time that tensor-parallel ranks wait for each other beside the collectives themselves."""
     depth = leaf(layers, "layers_per_stage", kind="derived", source="pipeline stages", dimension="count")
     waits = constant(1.0 if parallelism.tp_ranks > 1 else 0.0, "tensor_parallel")
-    return (waits * depth * rank_skew_s()).named("rank_skew_s_per_step", "s")
+    return (waits * depth * overhead_leaf(overhead, "rank_skew_s")).named("rank_skew_s_per_step", "s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sum:
     compute_s: Floats
     hbm_s: Floats
+    whole_s: Floats
     weight_bytes: Floats
 
 
 def _sum_operators(
     operators: Sequence[Operator], tokens: Floats, chip: Chip, calibration: Calibration
 ) -> _Sum:
-    """Compute time, the wait that memory adds, and weight bytes, summed over operators and layers."""
-    compute, hbm, weights = (np.zeros_like(tokens) for _ in range(3))
-    reached = operator_rates(operators, chip, calibration)
+    """Arithmetic, the wait that memory adds, the whole, and weight bytes, over operators and layers."""
+    compute, hbm, whole, weights = (np.zeros_like(tokens) for _ in range(4))
+    paces = operator_paces(operators, chip, calibration)
     for op in operators:
-        own = reached[op.operator_class, op.dtype]
-        compute_s = over(op.flop(tokens), own.flop_per_s)
-        memory_s = over(op.moved_bytes(tokens), own.bytes_per_s)
-        compute += op.count.value * compute_s
-        hbm += op.count.value * np.maximum(memory_s - compute_s, 0.0)
-        weights += op.count.value * op.read_weight_bytes(tokens)
-    for array in (compute, hbm, weights):
+        found = operator_time(op, tokens, paces[op.operator_class, op.dtype])
+        compute += op.count.value * found.arithmetic_s
+        hbm += op.count.value * np.maximum(found.memory_s - found.arithmetic_s, 0.0)
+        whole += op.count.value * found.whole_s
+        if op.weight_bytes.value:
+            weights += op.count.value * op.read_weight_bytes(tokens)
+    for array in (compute, hbm, whole, weights):
         array[0] = 0.0
-    return _Sum(compute_s=compute, hbm_s=hbm, weight_bytes=weights)
-
-
-def operator_rates(
-    operators: Sequence[Operator], chip: Chip, calibration: Calibration
-) -> dict[tuple[OperatorClass, str], Rates]:
-    """Attainable rates by class and dtype, each computed once."""
-    keys = dict.fromkeys((op.operator_class, op.dtype) for op in operators)
-    return {
-        (kind, dtype): rates(chip, calibration, kind, dtype, name=f"{kind}_{dtype}") for kind, dtype in keys
-    }
+    return _Sum(compute_s=compute, hbm_s=hbm, whole_s=whole, weight_bytes=weights)

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from simcore.catalog.types import Calibration, Chip, LlmArchitecture
+from simcore.catalog.types import Calibration, Chip, LlmArchitecture, StepOverhead
 from simcore.compute.attention import Attention, Flash
-from simcore.compute.calibration import overhead_leaf
+from simcore.compute.calibration import engine_overhead, overhead_leaf
+from simcore.compute.operator_time import operator_paces, operator_time
 from simcore.compute.ops import Operator, bottleneck_stage, head_operators, layer_operators
-from simcore.compute.roofline import roofline_s
 from simcore.compute.stage_attention import StageAttention, stage_attention
-from simcore.compute.step_table import StepTimeTable, launch, operator_rates, skew
+from simcore.compute.step_table import StepTimeTable, eager_floor, launch, skew
 from simcore.parallelism import Parallelism, PipelineStage
-from simcore.why import Term, constant, leaf, minimum, total
+from simcore.why import Term, constant, leaf, maximum, minimum, total
 
 Bound = Literal["compute", "hbm_bandwidth", "scaleup", "host"]
 
@@ -37,6 +37,7 @@ class StepModel:
     layer_operators: tuple[Operator, ...]
     head_operators: tuple[Operator, ...]
     attention: StageAttention
+    overhead: StepOverhead
 
 
 def step_model(
@@ -49,8 +50,9 @@ def step_model(
     kv_dtype: str,
     max_tokens: int,
     attention: Attention | None = None,
+    engine: str = "",
 ) -> StepModel:
-    """`max_tokens` as given to the table: it decides whether prefill's K and V fit in L2."""
+    """`max_tokens` and `engine` as given to the table: it decides whether prefill's K and V fit in L2."""
     stage = bottleneck_stage(arch, parallelism.pp)
     return StepModel(
         arch=arch,
@@ -72,6 +74,7 @@ def step_model(
             attention=attention or Flash(),
             context_tokens=max_tokens,
         ),
+        overhead=engine_overhead(calibration, engine),
     )
 
 
@@ -118,8 +121,11 @@ def _window(cost: StageAttention) -> Term:
 
 def _linear_s(model: StepModel, tokens: Term) -> Term:
     kernels = _operators_s(model, model.layer_operators, tokens)
-    launch_s = launch(model.layer_operators, model.calibration, model.stage.depth)
-    return total(*kernels, launch_s).named("linear_s", "s")
+    launch_s = launch(model.layer_operators, model.calibration, model.stage.depth, model.overhead)
+    graph_s = total(*kernels, launch_s).named("linear_s", "s")
+    if not model.overhead.eager_per_layer_s:
+        return graph_s
+    return maximum(graph_s, eager_floor(model.overhead, model.stage.depth)).named("linear_s", "s")
 
 
 def _head_s(model: StepModel, sequences: Term) -> Term:
@@ -127,10 +133,10 @@ def _head_s(model: StepModel, sequences: Term) -> Term:
 
 
 def _operators_s(model: StepModel, operators: Sequence[Operator], tokens: Term) -> list[Term]:
-    reached = operator_rates(operators, model.chip, model.calibration)
+    paces = operator_paces(operators, model.chip, model.calibration)
     found = []
     for op in operators:
-        kernel_s = roofline_s(op.flop(tokens), op.moved_bytes(tokens), reached[op.operator_class, op.dtype])
+        kernel_s = operator_time(op, tokens, paces[op.operator_class, op.dtype]).whole_s
         found.append((op.count * kernel_s.named(f"{op.name}_s_per_layer", "s")).named(f"{op.name}_s", "s"))
     return found
 
@@ -138,12 +144,12 @@ def _operators_s(model: StepModel, operators: Sequence[Operator], tokens: Term) 
 def _beside(model: StepModel, sequences: Term, communication_s: Term | None) -> tuple[Term, ...]:
     """Collectives and host work."""
     overhead = (
-        overhead_leaf(model.calibration, "per_iteration_s")
-        + sequences * overhead_leaf(model.calibration, "per_sequence_s")
+        overhead_leaf(model.overhead, "per_iteration_s")
+        + sequences * overhead_leaf(model.overhead, "per_sequence_s")
     ).named("overhead_s")
     if model.parallelism.tp_ranks == 1:
         return (overhead,) if communication_s is None else (communication_s, overhead)
-    waits = skew(model.parallelism, model.stage.depth)
+    waits = skew(model.parallelism, model.overhead, model.stage.depth)
     return (waits, overhead) if communication_s is None else (communication_s, waits, overhead)
 
 

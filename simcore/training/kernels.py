@@ -11,9 +11,10 @@ the elementwise constant; experts are balanced; window layers cost their window'
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from simcore.catalog.kernels import Kernels
 from simcore.compute.attention import Flash, Naive
 from simcore.compute.calibration import isolated_launch_s, rates
 from simcore.compute.ops import Operator, bottleneck_stage, head_operators, layer_operators
@@ -146,7 +147,7 @@ def _attention(inputs: TrainingInputs, stage: PipelineStage, tokens: Term) -> Sp
     cost = stage_attention(
         inputs.arch,
         inputs.chip,
-        inputs.calibration,
+        replace(inputs.calibration, kernels=Kernels()),  # a stack's ratios stand to the plain roofline
         inputs.parallelism,
         stage=stage,
         kv_dtype="bf16",

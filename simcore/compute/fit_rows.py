@@ -1,0 +1,211 @@
+"""Measured kernels from CSV files: which operator a row is, what is left out, and why.
+
+The columns say the kind: `m n k` a matrix product, `experts topk` an expert layer, `batch new_tokens heads`
+attention, `ranks bytes` a collective; all have `measured_us`, and `gpu` and `source` where a file holds more
+than one. Rows of other chips, of formats or shapes that no form here describes, and times below what the
+chip's peak allows are rejected with a reason. One row in four is held out by its shape: a hash of the shape
+decides, so every run and every chip holds out the same ones.
+"""
+
+from __future__ import annotations
+
+import csv
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+import numpy as np
+
+from simcore.catalog.types import Chip
+from simcore.compute.roofline import Floats
+from simcore.errors import InputError
+
+Kind = Literal["gemm", "experts", "attention_prefill", "attention_decode", "collective"]
+HOLD_OUT_ONE_IN: Final = 4
+DTYPES: Final[Mapping[str, str]] = {
+    "bfloat16": "bf16",
+    "bf16": "bf16",
+    "float16": "bf16",
+    "fp16": "bf16",
+    "fp8": "fp8",
+    "fp8_block": "fp8_block",
+    "nvfp4": "nvfp4",
+}
+OPERATIONS: Final[Mapping[str, str]] = {
+    "all_reduce": "all_reduce",
+    "all_gather": "all_gather",
+    "reduce_scatter": "reduce_scatter",
+    "alltoall": "all_to_all",
+    "all_to_all": "all_to_all",
+}
+_COLUMNS: Final[Mapping[Kind, tuple[str, ...]]] = {
+    "gemm": ("m", "n", "k"),
+    "experts": ("tokens", "hidden", "inter", "topk", "experts", "tp", "ep"),
+    "attention_prefill": ("batch", "new_tokens", "ctx_len", "heads", "kv_heads"),
+    "attention_decode": ("batch", "new_tokens", "ctx_len", "heads", "kv_heads"),
+    "collective": ("bytes",),
+}
+# What makes two rows the same shape for the hold-out: a matrix is held out at every batch.
+_SHAPE: Final[Mapping[Kind, tuple[str, ...]]] = {
+    "gemm": ("n", "k"),
+    "experts": ("tokens", "hidden", "inter", "experts", "tp", "ep"),
+    "attention_prefill": ("batch", "heads", "kv_heads"),
+    "attention_decode": ("batch", "heads", "kv_heads"),
+    "collective": ("bytes",),
+}
+_NOISE: Final = frozenset({"nvidia", "sxm", "server", "amd"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """What is fitted together: one operator class, one format, one source of measurements."""
+
+    kind: Kind
+    dtype: str  # of a collective: "operation/ranks"
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Rows of one key as columns, and which of them the fit does not see."""
+
+    key: Key
+    columns: Mapping[str, Floats]
+    measured_s: Floats
+    held_out: np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    groups: tuple[Group, ...]
+    rejected: Mapping[str, int] = field(default_factory=dict)  # reason -> rows
+
+
+class _RejectedError(Exception):
+    """Why a row is left out."""
+
+
+def read_rows(paths: Iterable[Path], chip: Chip) -> Measured:
+    """All rows of the files that are about this chip, grouped; the rest counted by reason."""
+    rows: dict[Key, list[dict[str, float]]] = defaultdict(list)
+    rejected: Counter[str] = Counter()
+    for path in paths:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            kind = _kind_of(reader.fieldnames or (), path)
+            for row in reader:
+                try:
+                    key, numbers = _row(row, kind, chip)
+                except _RejectedError as reason:
+                    rejected[str(reason)] += 1
+                else:
+                    rows[key].append(numbers)
+    if not rows:
+        raise InputError.at(
+            "rows",
+            "calibrate.no_rows",
+            "no row is about {chip}; left out: {reasons}",
+            chip=chip.slug,
+            reasons="; ".join(f"{count} × {reason}" for reason, count in rejected.items())
+            or "the file is empty",
+        )
+    return Measured(groups=tuple(_group(key, found) for key, found in rows.items()), rejected=rejected)
+
+
+def _kind_of(columns: Iterable[str], path: Path) -> str:
+    present = set(columns)
+    for kind, needed in (
+        ("gemm", {"m", "n", "k"}),
+        ("experts", {"experts", "topk"}),
+        ("attention", {"batch", "new_tokens", "kv_heads"}),
+        ("collective", {"ranks", "bytes"}),
+    ):
+        if needed <= present and "measured_us" in present:
+            return kind
+    raise InputError.at(
+        path.name,
+        "calibrate.columns",
+        "these columns are no kernel measurements: {got}; needed are measured_us and m, n, k (products), topk, "
+        "experts, tokens, hidden, inter, tp, ep (experts), op, batch, new_tokens, ctx_len, heads, kv_heads "
+        "(attention) or op, ranks, bytes (collectives)",
+        got=", ".join(sorted(present))[:200] or "none",
+    )
+
+
+def _row(row: Mapping[str, str], file_kind: str, chip: Chip) -> tuple[Key, dict[str, float]]:
+    if not names_chip(row.get("gpu", ""), chip):
+        raise _RejectedError("of another chip")
+    kind, dtype = _kind_and_dtype(row, file_kind, chip)
+    try:
+        numbers = {name: float(row[name]) for name in (*_COLUMNS[kind], "measured_us")}
+    except (KeyError, ValueError, TypeError):
+        raise _RejectedError("a number is missing or unreadable") from None
+    if numbers["measured_us"] <= 0 or any(value < 0 for value in numbers.values()):
+        raise _RejectedError("a time or size that is not positive")
+    _check_physics(kind, dtype, numbers, chip)
+    source = row.get("impl") or row.get("source") or "given rows"
+    return Key(kind=kind, dtype=dtype, source=source), numbers
+
+
+def _kind_and_dtype(row: Mapping[str, str], file_kind: str, chip: Chip) -> tuple[Kind, str]:
+    if file_kind == "collective":
+        operation = OPERATIONS.get(row.get("op", ""))
+        if operation is None:
+            raise _RejectedError(f"operation {row.get('op')!r} has no form here")
+        return "collective", f"{operation}/{row.get('ranks')}"
+    column = "kv_dtype" if file_kind == "attention" else "dtype"
+    dtype = DTYPES.get(row.get(column, ""))
+    if dtype is None:
+        raise _RejectedError(f"format {row.get(column)!r} has no form here")
+    if file_kind == "gemm":
+        return "gemm", dtype
+    if file_kind == "experts":
+        if row.get("routing", "balanced") != "balanced":
+            raise _RejectedError("routing is not balanced")
+        return "experts", dtype
+    if row.get("head_dim", "128") != "128":
+        raise _RejectedError("head dimension is not 128")
+    if "decode" in row.get("op", ""):
+        return "attention_decode", dtype
+    if row.get("ctx_len") not in ("", "0", None):
+        raise _RejectedError("prefill after a cached prefix")
+    return "attention_prefill", DTYPES.get(row.get("attn_dtype", ""), dtype)
+
+
+def names_chip(text: str, chip: Chip) -> bool:
+    """Whether a `gpu` column means this chip; an empty one does.
+
+    >>> from types import SimpleNamespace
+    >>> names_chip("h100_sxm", SimpleNamespace(slug="nvidia-h100-sxm"))
+    True
+    """
+    words = set(text.lower().replace("_", "-").split("-")) - _NOISE - {""}
+    return words <= set(chip.slug.split("-"))
+
+
+def _check_physics(kind: Kind, dtype: str, numbers: Mapping[str, float], chip: Chip) -> None:
+    if kind == "gemm":
+        flop = 2 * numbers["m"] * numbers["n"] * numbers["k"]
+        if flop / chip.peak_flop_per_s(dtype) > 1.1 * numbers["measured_us"] * 1e-6:
+            raise _RejectedError("faster than the chip's peak")
+
+
+def _group(key: Key, rows: list[dict[str, float]]) -> Group:
+    columns = {name: np.array([row[name] for row in rows]) for name in _COLUMNS[key.kind]}
+    names = _SHAPE[key.kind]
+    held = [is_held_out(key.kind, *(int(row[name]) for name in names)) for row in rows]
+    return Group(
+        key=key,
+        columns=columns,
+        measured_s=np.array([row["measured_us"] for row in rows]) * 1e-6,
+        held_out=np.array(held),
+    )
+
+
+def is_held_out(*shape: object) -> bool:
+    """Whether the fit does not see this shape."""
+    text = "/".join(str(part) for part in shape)
+    return zlib.crc32(text.encode()) % HOLD_OUT_ONE_IN == 0
