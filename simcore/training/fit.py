@@ -51,7 +51,7 @@ def require_fit(
         binding={"optimizer": "optimiser states"}.get(memory.binding, memory.binding),
         visible_gib=memory.visible.value / 2**30,
         missing_gib=-memory.free.value / 2**30,
-        changes="; ".join(change.message.text for change in changes) or "no single change fits",
+        changes="; ".join(change.message.text for change in changes) or "no one or two changes fit",
         **uses,
     )
 
@@ -61,7 +61,12 @@ def fitting_changes(inputs: TrainingInputs, other_chips: Sequence[Chip] = ()) ->
     found = _fitting(_single(inputs, other_chips))
     if len(found) < SUGGESTIONS:
         found += _fitting(_double(inputs))
-    return tuple(sorted(found, key=lambda change: (len(change.edits), -change.token_per_s))[:SUGGESTIONS])
+    return tuple(sorted(found, key=_cost)[:SUGGESTIONS])
+
+
+def _cost(change: TrainingChange) -> tuple[bool, int, float]:
+    """Other chips last, then single changes before pairs, then the fastest."""
+    return change.edits[0][0] == "hardware.chip", len(change.edits), -change.token_per_s
 
 
 def _single(inputs: TrainingInputs, other_chips: Sequence[Chip]) -> Iterator[tuple[Edits, TrainingInputs]]:
@@ -120,6 +125,8 @@ def _candidates(
         yield "training.sequence_parallel", "true", edited(sequence_parallel=True)
     for degree in ("tp", "pp", "cp"):
         yield from _wider(inputs, degree)
+    if inputs.arch.is_moe:
+        yield from _shared_experts(inputs)
     larger = sorted(other_chips, key=lambda chip: chip.hbm_visible_bytes)
     for chip in larger:
         if chip.hbm_visible_bytes > inputs.chip.hbm_visible_bytes and chip.vendor == inputs.chip.vendor:
@@ -135,6 +142,15 @@ def _wider(inputs: TrainingInputs, degree: str) -> Iterator[tuple[str, str, Trai
         changed = parallelism.model_copy(update={degree: value, "dp": parallelism.dp // factor})
         yield f"training.parallelism.{degree}", str(value), replace(inputs, parallelism=changed)
         factor *= 2
+
+
+def _shared_experts(inputs: TrainingInputs) -> Iterator[tuple[str, str, TrainingInputs]]:
+    """The expert group doubled, and doubled again: it takes ranks that are there already."""
+    ep = inputs.parallelism.ep * 2
+    while ep <= inputs.arch.experts:
+        changed = inputs.parallelism.model_copy(update={"ep": ep})
+        yield "training.parallelism.ep", str(ep), replace(inputs, parallelism=changed)
+        ep *= 2
 
 
 def _change(edits: Edits, inputs: TrainingInputs, memory: TrainingMemory) -> TrainingChange:
