@@ -12,11 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import analyse
+from simcore.catalog import default_catalog
+from simcore.errors import TrimtabError
 from simcore.plan import plan
 from simcore.scenario import Scenario, apply_overrides
 from simcore.simulate import RESOURCES, simulate
 from simcore.units import dimension_of
 from simcore.workload.traces import read_trace
+from tests.simcore.conftest import SMALL
 from tests.simcore.interface import KNOWN_METRICS
 
 CLOSED = {"workload.arrivals": {"kind": "closed_loop", "concurrency": 16}}
@@ -314,6 +317,65 @@ def test_the_parts_of_an_iteration_add_up_to_the_mean_iteration(planner):
     assert 1e-3 < math.fsum(parts) < 1.0
 
 
+@st.composite
+def any_scenarios(draw):
+    """Legal values at their extremes, in combinations that nobody would choose."""
+    kind = draw(st.sampled_from(["poisson", "gamma", "closed_loop"]))
+    arrivals = {"kind": kind, "concurrency": draw(st.sampled_from([1, 3, 1_000_000]))}
+    if kind != "closed_loop":
+        arrivals = {"kind": kind, "request_per_s": draw(st.sampled_from([1e-9, 0.1, 50.0, 1e9]))}
+    lengths = [1, 2, 17, 5000, 16_777_216]
+    overrides = {
+        "hardware.chip": draw(st.sampled_from(sorted(default_catalog().chips))),
+        "model.name": draw(st.sampled_from(sorted(default_catalog().models))),
+        "workload.kind": draw(st.sampled_from(["serving", "serving", "serving", "none", "training"])),
+        "workload.arrivals": arrivals,
+        "workload.lengths.input_tokens": draw(st.sampled_from(lengths)),
+        "workload.lengths.output_tokens": draw(st.sampled_from(lengths[:4])),
+        "workload.request_count": draw(st.sampled_from([1, 2, 30])),
+    }
+    choices = {
+        "hardware.chip_count": [1, 7, 64, 4096, 1_048_576],
+        "hardware.chip_overrides.hbm_bytes_per_s": ["x0.001", "x1000"],
+        "hardware.chip_overrides.hbm_bytes": ["x0.01", "x100"],
+        "topology.kind": ["clos", "rail_optimized", "rail_only", "torus", "ocs_pod"],
+        "serving.parallelism.tp": [1, 3, 8, 4096],
+        "serving.parallelism.pp": [2, 61, 512],
+        "serving.max_model_len": [1, 16, 16_777_216],
+        "serving.num_gpu_blocks_override": [1, 100],
+        "serving.kv_cache_memory_bytes": [1, 1e9, 1e15],
+        "serving.scheduler.kind": ["continuous"],
+        "serving.scheduler.max_num_seqs": [1, 65_536],
+        "serving.scheduler.max_num_batched_tokens": [1, 16, 65_536],
+        "serving.kv.block_size": [1, 3, 1024],
+        "serving.kv.gpu_memory_utilization": [1e-9, 1.0],
+        "serving.weights_dtype": ["fp8", "int4", "nvfp4"],
+        "reliability.host_availability_fraction": [0.0, 1.0],
+        "reliability.slice_chips": [1, 63, 10_000_000],
+        "economics.electricity_usd_per_kwh": [0.0, 10.0],
+    }
+    for path in draw(st.lists(st.sampled_from(sorted(choices)), unique=True, max_size=6)):
+        overrides[path] = draw(st.sampled_from(choices[path]))
+    return overrides
+
+
+@settings(max_examples=150, deadline=None)
+@given(any_scenarios())
+def test_any_scenario_is_answered_or_refused_at_a_path(overrides):
+    document, _ = apply_overrides(SMALL, overrides)
+    try:
+        planned = plan(Scenario.parse(document))
+    except TrimtabError as refusal:
+        paths = [message.path for message in refusal.messages]
+        assert all(paths), str(refusal)  # noqa: PT017
+    else:
+        result = simulate(planned)
+        answer = result.with_findings(analyse(planned, result)).as_dict()
+        assert json.loads(json.dumps(answer, allow_nan=False)) == answer
+        shares = [row["fraction"] for row in answer["tables"].get("where_time_goes", [])]
+        assert not shares or math.fsum(shares) == pytest.approx(1.0, abs=1e-9)
+
+
 # ---- the same every time
 
 
@@ -374,6 +436,33 @@ def test_an_overloaded_run_serves_about_its_capacity(planner):
     assert metrics["serving.request_per_s"] == pytest.approx(
         metrics["serving.capacity_request_per_s"], rel=0.25
     )
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {},
+        {"serving.scheduler.kind": "continuous"},
+        {"serving.scheduler": {"kind": "chunked_prefill", "max_num_seqs": 64, "max_num_batched_tokens": 512}},
+        {"hardware.chip_count": 2, "serving.parallelism": {"tp": 1, "pp": 2}},
+        {"hardware.chip_count": 8, "model.name": "llama-3.1-70b", "serving.parallelism.tp": 8},
+    ],
+)
+def test_the_closed_form_capacity_is_what_a_flooded_run_serves(planner, overrides):
+    flood = {
+        "workload.arrivals.request_per_s": 1000.0,
+        "workload.request_count": 6000,
+        "workload.lengths": {
+            "kind": "lognormal",
+            "input_mean_tokens": 512,
+            "input_cv": 0.5,
+            "output_mean_tokens": 128,
+            "output_cv": 0.5,
+        },
+    }
+    metrics = planner.result(flood | overrides).metrics
+    share = metrics["serving.request_per_s"] / metrics["serving.capacity_request_per_s"]
+    assert 0.9 < share < 1.02  # the run also fills and drains
 
 
 def test_a_stable_run_serves_what_arrives(planner):
