@@ -8,7 +8,6 @@ import asyncio
 import itertools
 import multiprocessing
 import multiprocessing.process
-import time
 from collections import Counter
 from pathlib import Path
 from queue import Empty
@@ -140,20 +139,6 @@ async def test_who_joins_later_hears_only_what_is_sent_from_then_on(tmp_path: Pa
     await layer.group_send("run.1", {"type": "run.event", "seq": 2})
     assert (await asyncio.wait_for(layer.receive(channel), 5))["seq"] == 2
     await layer.close()
-
-
-async def test_a_doorbell_rings_within_a_tenth_of_a_second(tmp_path: Path) -> None:
-    layer = SqliteChannelLayer(path=str(tmp_path / "bus.sqlite3"))
-    channel = await layer.new_channel()
-    await layer.group_add("run.1", channel)
-    delays_s = []
-    for _ in range(20):
-        sent_s = time.perf_counter()
-        await layer.group_send("run.1", {"type": "run.event"})
-        await asyncio.wait_for(layer.receive(channel), 5)
-        delays_s.append(time.perf_counter() - sent_s)
-    await layer.close()
-    assert sorted(delays_s)[len(delays_s) // 2] < 0.1
 
 
 async def test_the_reader_stops_when_the_last_member_leaves_and_starts_again(tmp_path: Path) -> None:

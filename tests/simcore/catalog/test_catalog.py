@@ -1,7 +1,5 @@
 """Look-ups that help, overrides that are checked, and how fast the catalog is there."""
 
-import subprocess
-import sys
 
 import pytest
 from hypothesis import given
@@ -125,18 +123,3 @@ def test_override_changes_its_figure_and_no_other(name: str, times: float) -> No
 def test_the_catalog_is_made_once() -> None:
     assert default_catalog() is default_catalog()
     assert default_catalog().chips["tpu-v4"] is default_catalog().chips["tpu-v4"]
-
-
-def test_one_scenarios_entries_are_read_within_150_ms_in_a_new_process() -> None:
-    script = """
-import time
-from simcore.catalog import default_catalog
-started = time.perf_counter()
-catalog = default_catalog()
-chip = catalog.chip("nvidia-h100-sxm")
-catalog.server(chip.default_server), catalog.model("llama-3.1-70b"), catalog.calibration_for(chip)
-catalog.price_book("default-2026"), catalog.price_book("h100-sheet-2024-08")
-print(time.perf_counter() - started)
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert float(done.stdout) < 0.15

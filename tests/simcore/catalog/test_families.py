@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -295,15 +294,3 @@ def test_any_value_at_any_key_ends_in_a_shape_or_an_input_error(
         assert kv_bytes_per_token(arch).value >= 0
         return
     assert found.startswith("model.config")
-
-
-def test_importing_takes_five_milliseconds_at_most(shared: Path) -> None:
-    configs = [
-        json.loads(file.read_text(encoding="utf-8"))
-        for file in sorted((shared / "reference" / "hf_configs").glob("*_config.json"))
-        if not file.name.endswith("hf_quant_config.json")
-    ]
-    start = time.perf_counter()
-    for config in configs:
-        imported(config)
-    assert (time.perf_counter() - start) / len(configs) < 5e-3
