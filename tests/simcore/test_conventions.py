@@ -6,7 +6,7 @@ import inspect
 import pkgutil
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import numpy as np
@@ -53,6 +53,9 @@ REASONED = {
     ("Fabric", "hop_histogram"): "pairs of hops and share",
     ("EngineConstants", "sampler_copies"): "copies of the logits, a fit",
     ("EngineConstants", "non_torch_bytes_parallel"): "bytes, of engines that run in parallel",
+    ("Bound", "start"): "in the unit of the parameter that it bounds",
+    ("Bound", "low"): "in the unit of the parameter that it bounds",
+    ("Bound", "high"): "in the unit of the parameter that it bounds",
     ("Mix", "decode_steps"): "iterations, a mean",
     ("Mix", "held_blocks"): "KV blocks, a mean",
     ("Mix", "prefill_work"): TOKENS,
@@ -65,8 +68,11 @@ REASONED = {
 
 
 def holds_floats(annotation: object) -> bool:
-    """Whether a float stands anywhere in a type, in an array or a container too. Keys of a mapping have names."""
-    if typing.get_origin(annotation) in (dict, Mapping):
+    """Whether a float stands anywhere in a type, in an array or a container too.
+
+    Keys of a mapping have names of their own, and a function holds nothing.
+    """
+    if typing.get_origin(annotation) in (dict, Mapping, Callable):
         return False
     return annotation in (float, np.float64) or any(map(holds_floats, typing.get_args(annotation)))
 
