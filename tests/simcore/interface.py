@@ -1,4 +1,4 @@
-"""The metric ids of the interface that are computed so far, and the ones that were added to them."""
+"""The metric ids of the interface, as patterns, and the ones that were added to it."""
 
 import re
 from typing import Final
@@ -7,23 +7,29 @@ STATISTIC = r"\.(mean|p50|p90|p95|p99)"
 INTERFACE: Final = (
     r"model\.(parameter_count|active_parameter_count|kv_bytes_per_token|weight_bytes)",
     r"memory\.(weight_bytes_per_chip|kv_bytes_per_chip|kv_token_capacity|kv_block_count|max_concurrency_at_max_len)",
-    r"memory\.kv_(useful|internal_waste)_fraction",
+    r"memory\.kv_(useful|reserved_waste|internal_waste|external_waste)_fraction",
+    r"memory\.prefix_hit_fraction",
     r"compute\.(decode_step_s|prefill_step_s|roofline_bound)",
+    r"compute\.moved_bytes_per_output_token\.[a-z0-9_]+",
     r"serving\.(ttft_s|tpot_s|itl_s|e2e_s|queue_s)" + STATISTIC,
     r"serving\.(request_per_s|input_token_per_s|output_token_per_s|output_token_per_s_per_chip)",
     r"serving\.(slo_goodput_request_per_s|slo_attainment_fraction|capacity_request_per_s|offered_load_ratio)",
     r"serving\.(completed_count|rejected_count|preemption_count|mean_batch_size|makespan_s)",
     r"serving\.kv_usage_fraction\.(mean|max)",
     r"serving\.(mfu_fraction|mbu_fraction|regime|replica_count)",
+    r"training\.(step_s|mfu_fraction|token_per_s|bubble_fraction|exposed_communication_fraction|days)",
     r"fabric\.(switch_count|link_count|transceiver_count|ocs_count|tiers|island_count|diameter_hops|mean_hops)",
-    r"fabric\.(bisection_bytes_per_s|fabric_capex_usd|fabric_power_w|routing_adjacency_count)",
+    r"fabric\.(bisection_bytes_per_s|max_link_load_fraction|fabric_capex_usd|fabric_power_w|routing_adjacency_count)",
     r"fabric\.collective\.(all_reduce_s|all_gather_s|reduce_scatter_s|all_to_all_s)",
     r"reliability\.(slice|static)_goodput_fraction\.(mean|q97)",
-    r"reliability\.(mtbf_s|goodput_fraction|checkpoint_interval_s)",
+    r"reliability\.static_any_box_goodput_fraction\.mean",
+    r"reliability\.(mtbf_s|goodput_fraction|checkpoint_interval_s|reconfiguration_s)",
+    r"reliability\.(blast_radius_chip_count|expected_suspect_count)",
+    r"reliability\.shock\.(dip_fraction|recovery_s|lost_goodput_fraction)",
     r"cost\.(capex_usd|opex_usd_per_hour|tco_usd_per_year|power_w|joule_per_token|priced_fraction)",
     r"cost\.usd_per_million_(output_tokens|tokens|tokens\.input|tokens\.output)",
-    r"training\.(step_s|mfu_fraction|token_per_s|bubble_fraction|exposed_communication_fraction|days)",
-    r"analysis\.(effective_utilisation_fraction|busy_fraction|bottleneck)",
+    r"analysis\.(effective_utilisation_fraction|friction_ratio|fault_visibility|busy_fraction|bottleneck)",
+    r"analysis\.tax\.(waiting|connection|understanding|change)_usd_per_year",
     r"analysis\.waiting\.(hbm|scaleup|scaleout|host|bubble|queue|overhead|failure)_fraction",
     r"analysis\.doubling\.[a-z_]+\.gain_ratio",
 )
