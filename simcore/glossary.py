@@ -266,6 +266,18 @@ _METRICS: Final = (
         better="down",
     ),
     _entry(
+        "memory.kv_reserved_waste_fraction",
+        "Reserved for later",
+        "Share of KV memory that is promised to tokens still to come.",
+        better="down",
+    ),
+    _entry(
+        "memory.kv_external_waste_fraction",
+        "External waste",
+        "Share of KV memory lost to rounding, or free and of no use to the first in line.",
+        better="down",
+    ),
+    _entry(
         "memory.kv_useful_fraction",
         "Useful KV",
         "Share of allocated KV memory that holds tokens.",

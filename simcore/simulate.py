@@ -185,6 +185,7 @@ def _engine(serving: ServingPlan) -> Engine:
         replica_count=pool.lane_count,
         router=serving.inputs.spec.router,
         requests=serving.inputs.requests,
+        reservation=pool.reservation,
     )
 
 
@@ -217,6 +218,7 @@ def _outcome(plan: Plan, serving: ServingPlan, engine: Engine, records: Records)
         slo_tpot_s=slo.tpot_s,
         capacity_request_per_s=pool.operating_point.capacity_request_per_s,
         closed_loop=serving.inputs.requests.concurrency > 0,
+        reservation=pool.reservation,
         chip_count=plan.fabric.chip_count,
         chips_per_replica=pool.parallelism.replica_chip_count // pool.parallelism.pp,
         peak_flop_per_s=pool.chip.peak_flop_per_s(serving.inputs.weights_dtype),

@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcore.compiled import compiled
-from simcore.memory.buddy import cut_to, give, order_for, take
+from simcore.errors import InputError
+from simcore.memory.buddy import cut_to, give, levels_for, order_for, take
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -38,9 +39,52 @@ ALLOCATORS: Final[tuple[AllocatorKind, ...]] = (
 READS_TRUE_LENGTH: Final[frozenset[AllocatorKind]] = frozenset({"contiguous_pow2", "contiguous_oracle"})
 USES: Final = ("useful", "reserved", "internal", "external", "idle")
 _CODES: Final[dict[AllocatorKind, int]] = {kind: code for code, kind in enumerate(ALLOCATORS)}
+MAX_TREE_NODES: Final = 2**27
 _PAGED: Final = 0
 _MAX: Final = 1
 _SAMPLES: Final = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """What each request is promised in a pool of blocks: taken when it is admitted, held until it is done."""
+
+    tokens: Integers
+    blocks: Integers  # more than the pool has where no pool of this kind can hold the request
+    in_runs: bool  # blocks must be one run of a buddy allocator; else any will do
+
+
+def reservation(
+    kind: AllocatorKind,
+    input_tokens: Integers,
+    output_tokens: Integers,
+    *,
+    max_model_len: int,
+    block_size_tokens: int,
+    block_count: int,
+    pool_count: int,
+) -> Reservation | None:
+    """The promises of an allocator; None where blocks are taken as sequences grow."""
+    if kind == "paged":
+        return None
+    in_runs = kind != "contiguous_max"
+    if in_runs and pool_count << levels_for(block_count) > MAX_TREE_NODES:
+        raise InputError.at(
+            "serving.kv.allocator",
+            "allocator.too_many_pools",
+            "got {got}; its {pools:,} pools of {blocks:,} blocks are more than are followed, so use paged or "
+            "contiguous_max, or fewer replicas",
+            got=kind,
+            pools=pool_count,
+            blocks=block_count,
+        )
+    tokens = reserved_tokens(kind, input_tokens, output_tokens, max_model_len=max_model_len)
+    blocks = -(-tokens // block_size_tokens)
+    if in_runs:
+        blocks = np.int64(1) << np.ceil(np.log2(blocks.astype(np.float64))).astype(np.int64)
+    largest = 1 << (block_count.bit_length() - 1) if in_runs else block_count
+    fits = (blocks <= largest) & (input_tokens + output_tokens - 1 <= tokens)
+    return Reservation(tokens=tokens, blocks=np.where(fits, blocks, block_count + 1), in_runs=in_runs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

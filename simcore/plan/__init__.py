@@ -14,6 +14,7 @@ from simcore.catalog import Catalog, default_catalog
 from simcore.cost import CostModel, cost_model, switch_for
 from simcore.errors import InputError, Message
 from simcore.fabric import Fabric, build_fabric
+from simcore.memory.allocators import READS_TRUE_LENGTH, AllocatorKind
 from simcore.memory.engines import engine_constants
 from simcore.plan.closed_forms import cluster_tables, cluster_terms, pool_tables, pool_terms
 from simcore.plan.digest import ENGINE_VERSION, digest_of
@@ -157,7 +158,7 @@ def _serving(
     return ServingPlan(inputs=inputs, pool=pool, idle_chip_count=idle), [
         *warnings,
         *_trace_warnings(trace),
-        *_serving_warnings(requests, idle, pool),
+        *_serving_warnings(requests, idle, pool, spec.kv.allocator),
     ]
 
 
@@ -204,7 +205,9 @@ def _trace_warnings(trace: TraceTable | None) -> list[Message]:
     ]
 
 
-def _serving_warnings(requests: Requests, idle: int, pool: PoolPlan) -> list[Message]:
+def _serving_warnings(
+    requests: Requests, idle: int, pool: PoolPlan, allocator: AllocatorKind
+) -> list[Message]:
     found = []
     if idle:
         found.append(
@@ -237,6 +240,16 @@ def _serving_warnings(requests: Requests, idle: int, pool: PoolPlan) -> list[Mes
                 "the network; pipeline stages (pp) between servers need far less of it",
                 params={"tp": pool.parallelism.tp_ranks},
                 path="serving.parallelism.tp",
+            )
+        )
+    if allocator in READS_TRUE_LENGTH:
+        found.append(
+            Message(
+                code="allocator.reads_lengths",
+                template="{allocator} reads the true length of each answer when it admits it, which no engine can: "
+                "take it as a bound",
+                params={"allocator": allocator},
+                path="serving.kv.allocator",
             )
         )
     if pool.parallelism.pp > 1:

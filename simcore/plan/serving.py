@@ -19,6 +19,7 @@ from simcore.compute.step_table import StepTimeTable, build_step_table
 from simcore.compute.steps import decode_step, prefill_step, roofline_bound, step_model
 from simcore.errors import InfeasibleError, InputError
 from simcore.fabric.collectives import Interconnect, collective_s, collective_times_s, interconnect
+from simcore.memory.allocators import Reservation, reservation
 from simcore.memory.budget import KvBudget, kv_budget, require_fit
 from simcore.memory.engines import EngineConstants
 from simcore.parallelism import Parallelism
@@ -44,7 +45,8 @@ def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
     network = _network(inputs, chip)
     tier: CollectiveTier = "scaleout" if inputs.parallelism.tp_ranks > network.domain_size else "scaleup"
     table = _lane_table(inputs, chip, scheduler, network)
-    point = _operating_point(inputs, table, scheduler, kv)
+    promised = _reservation(inputs, kv)
+    point = _operating_point(inputs, table, scheduler, kv, promised)
     return PoolPlan(
         role="both",
         chip=chip,
@@ -54,6 +56,7 @@ def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
         scheduler=scheduler,
         step_table=table,
         kv=kv,
+        reservation=promised,
         operating_point=point,
         bound=_bound(table, point, tier),
         collective_tier=tier,
@@ -249,8 +252,35 @@ def _all_stages(table: StepTimeTable, pp: int) -> StepTimeTable:
     return replace(table, **{name: getattr(table, name) * pp for name in _PER_STEP_SCALED})
 
 
+def _reservation(inputs: PoolInputs, kv: KvBudget) -> Reservation | None:
+    """What the allocator promises; a lane must have room for one slot of the full length."""
+    blocks, block_size = lane_block_count(kv, inputs.parallelism), kv.block_size_tokens
+    if inputs.spec.kv.allocator == "contiguous_max" and blocks * block_size < kv.max_model_len:
+        raise InfeasibleError.at(
+            "serving.kv.allocator",
+            "allocator.no_slot",
+            "a batch in flight has room for {tokens:,} tokens, less than one slot of {length:,}; lower "
+            "serving.max_model_len or use paged",
+            tokens=blocks * block_size,
+            length=kv.max_model_len,
+        )
+    return reservation(
+        inputs.spec.kv.allocator,
+        inputs.requests.input_tokens,
+        inputs.requests.output_tokens,
+        max_model_len=kv.max_model_len,
+        block_size_tokens=block_size,
+        block_count=blocks,
+        pool_count=min(inputs.replica_count * inputs.parallelism.pp, len(inputs.requests)),
+    )
+
+
 def _operating_point(
-    inputs: PoolInputs, table: StepTimeTable, scheduler: SchedulerParameters, kv: KvBudget
+    inputs: PoolInputs,
+    table: StepTimeTable,
+    scheduler: SchedulerParameters,
+    kv: KvBudget,
+    promised: Reservation | None,
 ) -> OperatingPoint:
     """The steady state that the offered load, or the users of a closed loop, keep one lane in."""
     requests, lanes = inputs.requests, inputs.replica_count * inputs.parallelism.pp
@@ -261,6 +291,7 @@ def _operating_point(
         block_size_tokens=kv.block_size_tokens,
         input_tokens=requests.input_tokens,
         output_tokens=requests.output_tokens,
+        reserved_blocks=None if promised is None else promised.blocks,
     )
     offered = None if inputs.requests.concurrency else offered_request_per_s(requests)
     if offered is None:

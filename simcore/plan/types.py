@@ -15,6 +15,7 @@ from simcore.compute.step_table import StepTimeTable
 from simcore.cost import CostModel
 from simcore.errors import Message
 from simcore.fabric import Fabric
+from simcore.memory.allocators import Reservation
 from simcore.memory.budget import KvBudget
 from simcore.memory.engines import EngineConstants
 from simcore.parallelism import Parallelism
@@ -40,6 +41,7 @@ class PoolPlan:
     scheduler: SchedulerParameters
     step_table: StepTimeTable  # of one lane
     kv: KvBudget
+    reservation: Reservation | None  # what the allocator promises each request; None: blocks as they grow
     operating_point: OperatingPoint
     bound: str  # what most of a decode step waits for
     collective_tier: CollectiveTier  # what tensor parallel ranks talk over

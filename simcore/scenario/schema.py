@@ -17,6 +17,7 @@ from simcore.compute.attention import Attention, Flash
 from simcore.cost import EconomicsSpec
 from simcore.errors import InputError
 from simcore.fabric import Topology
+from simcore.memory.allocators import AllocatorKind
 from simcore.parallelism import Parallelism
 from simcore.reliability import ReliabilitySpec
 from simcore.scenario.migrate import migrate
@@ -78,7 +79,7 @@ class Workload(Spec):
 class KvCache(Spec):
     """The KV cache, in vLLM's own option names."""
 
-    allocator: Literal["paged"] = "paged"
+    allocator: AllocatorKind = "paged"
     block_size: int = Field(default=16, ge=1, le=1024)
     dtype: Literal["auto", "bf16", "fp16", "fp8"] = "auto"
     gpu_memory_utilization: float = Field(default=0.9, gt=0, le=1)

@@ -86,13 +86,18 @@ def throughput_curve(
     block_size_tokens: int,
     input_tokens: Integers,
     output_tokens: Integers,
+    reserved_blocks: Integers | None = None,
 ) -> Curve:
     """Steady states of one replica over the batches that seats, token budget and KV blocks allow."""
     mix = mix_of(input_tokens, output_tokens, window=table.window_tokens, block_size=block_size_tokens)
     if mix.decode_steps == 0:
         prompts, rate = _prefill_only(table, scheduler, mix)
         return Curve(mix=mix, batch=np.array([prompts]), request_per_s=np.array([rate]))
-    most = min(float(scheduler.max_num_seqs), max(1.0, block_count / mix.held_blocks))
+    seats = float(scheduler.max_num_seqs)
+    if reserved_blocks is None:
+        most = min(seats, max(1.0, block_count / mix.held_blocks))
+    else:
+        most = seats = min(seats, _sequences_promised(reserved_blocks, output_tokens, block_count))
     batch = np.unique(np.append(np.arange(1.0, most + 1), most))
     if scheduler.kind == "continuous":
         ended = batch / mix.decode_steps  # requests per iteration
@@ -103,11 +108,20 @@ def throughput_curve(
         # Prompts take what decodes leave of the budget; at most this many sequences can be kept decoding.
         most_fed = budget * mix.decode_steps / (mix.input_tokens + mix.decode_steps)
         # A prompt holds a seat for an iteration at least, before it decodes.
-        most_seated = scheduler.max_num_seqs * mix.decode_steps / (1 + mix.decode_steps)
+        most_seated = seats * mix.decode_steps / (1 + mix.decode_steps)
         batch = np.unique(np.minimum(batch, max(min(most_fed, most_seated), 1e-9)))
         ended = batch / mix.decode_steps
         seconds = _mixed_s(table, mix, batch, budget)
     return Curve(mix=mix, batch=batch, request_per_s=ended / seconds)
+
+
+def _sequences_promised(reserved_blocks: Integers, output_tokens: Integers, block_count: int) -> float:
+    """Sequences that a pool can promise memory to, those that it can never hold left out."""
+    kept = reserved_blocks <= block_count
+    steps = output_tokens[kept].astype(np.float64)
+    if not kept.any():
+        return 1.0
+    return max(1.0, float(np.floor(block_count / np.average(reserved_blocks[kept], weights=steps))))
 
 
 def capacity_request_per_s(
@@ -118,6 +132,7 @@ def capacity_request_per_s(
     block_size_tokens: int,
     input_tokens: Integers,
     output_tokens: Integers,
+    reserved_blocks: Integers | None = None,
 ) -> float:
     """Requests per second of one replica at saturation."""
     return throughput_curve(
@@ -127,6 +142,7 @@ def capacity_request_per_s(
         block_size_tokens=block_size_tokens,
         input_tokens=input_tokens,
         output_tokens=output_tokens,
+        reserved_blocks=reserved_blocks,
     ).capacity_request_per_s
 
 

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from simcore.compute.step_table import StepTimeTable
+from simcore.memory.allocators import Reservation
+from simcore.memory.buddy import levels_for, trees
 from simcore.memory.kv_pool import shift_of
 from simcore.serving import state
 from simcore.serving.capacity import capacity_request_per_s
@@ -40,7 +42,9 @@ class Engine:
         replica_count: int,
         router: Router,
         requests: Requests,
+        reservation: Reservation | None = None,
     ) -> None:
+        """Without a reservation, blocks are taken as sequences grow."""
         if block_count < 1:
             raise ValueError(f"a replica needs at least one KV block, got {block_count}")
         if len(table.head_s) <= scheduler.max_num_seqs:
@@ -50,7 +54,9 @@ class Engine:
         self._block_size = block_size_tokens
         self._replica_count = replica_count
         used, most = share_of_replicas(router, len(requests), replica_count)
-        self._setup = _setup(table, scheduler, block_count, block_size_tokens, used, router)
+        self._reservation = reservation
+        self._setup = _setup(table, scheduler, block_count, block_size_tokens, used, router, reservation)
+        self._tree = trees(used, block_count) if self._setup[0].levels >= 0 else np.zeros(2, np.int32)
         most = min(most, scheduler.max_num_seqs, block_count)
         self._lanes, self._seats, self._room = _lanes(most, block_count, block_size_tokens, used)
         self._order = np.zeros(used, np.int64)
@@ -62,6 +68,9 @@ class Engine:
         self._rows = state.records(state.ROW, len(requests))
         for name in ("first_token_s", "finish_s", "scheduled_s"):
             self._rows[name] = math.nan
+        if reservation is not None:
+            self._lanes["tree_base"] = np.arange(used) * (2 << levels_for(block_count))
+            self._rows["reserved"] = np.minimum(reservation.blocks, block_count + 1)
         self._token_s = np.ascontiguousarray(table.linear_s + table.comm_s + table.overhead_s)
         self._sampled_s = np.ascontiguousarray(table.head_s[: scheduler.max_num_seqs + 1])
         self._token_iterations = np.zeros(len(self._token_s))
@@ -82,6 +91,7 @@ class Engine:
             block_size_tokens=self._block_size,
             input_tokens=self._inputs[some],
             output_tokens=self._outputs[some],
+            reserved_blocks=None if self._reservation is None else self._reservation.blocks[some],
         )
         served_s = len(self._requests) / (capacity * self._replica_count) if capacity > 0 else 1.0
         return max(float(self._arrival.max()), served_s, 1e-6)
@@ -132,6 +142,7 @@ class Engine:
             self._rows,
             self._phases,
             self._setup,
+            self._tree,
             self._totals,
             self._arrival,
             self._inputs,
@@ -208,9 +219,9 @@ class Engine:
             rejected_count=int(clock.rejected),
             kv_usage_mean_fraction=float(sums.block_s) / (blocks * lane_s) if lane_s > 0 else 0.0,
             kv_usage_max_fraction=float(sums.most_blocks) / blocks,
-            kv_useful_fraction=(
-                float(sums.held_s / (sums.block_s * self._block_size)) if sums.block_s > 0 else 0.0
-            ),
+            kv_held_token_s=float(sums.held_s),
+            kv_taken_token_s=float(sums.block_s) * self._block_size,
+            kv_blocked_token_s=float(sums.blocked_s) * self._block_size,
             gap_count=int(sums.gaps),
             gap_sum_s=float(sums.gap_s),
             gap_edges_s=gap_edges_s(),
@@ -233,6 +244,7 @@ def _setup(
     block_size_tokens: int,
     replica_count: int,
     router: Router,
+    reservation: Reservation | None,
 ) -> Any:
     setup = state.records(state.SETUP, 1)
     head = setup[0]
@@ -252,7 +264,9 @@ def _setup(
     head.block_size = block_size_tokens
     head.block_shift = shift_of(block_size_tokens)
     head.block_count = block_count
-    head.watermark_blocks = int(WATERMARK_FRACTION[scheduler.kind] * block_count)
+    head.pages = int(reservation is None)
+    head.levels = levels_for(block_count) if reservation is not None and reservation.in_runs else -1
+    head.watermark_blocks = head.pages * int(WATERMARK_FRACTION[scheduler.kind] * block_count)
     head.replica_count = replica_count
     return setup
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from simcore.compiled import compiled_in_place, inlined
 from simcore.memory.kv_pool import blocks_for, run_blocks, steps_within
-from simcore.serving.lane import begin_decode, heap_down, leave_decode, vacate
+from simcore.serving.lane import begin_decode, give_back, heap_down, leave_decode, vacate
 from simcore.serving.router import choose
 from simcore.serving.schedulers import schedule
 from simcore.serving.state import (
@@ -116,6 +116,7 @@ def start(
     phases: Any,
     inputs: Any,
     setup: Any,
+    tree: Any,
     totals: Any,
     token_s: Any,
     sampled_s: Any,
@@ -131,10 +132,11 @@ def start(
     lane.chunks = 0
     lane.prefill_tokens = 0
     lane.finishing = 0
+    lane.blocked = 0
     lane.may_run = 0
     if lane.running + lane.waiting == 0:
         return False
-    schedule(lane, seats, room, rows, phases, inputs, setup, totals, now)
+    schedule(lane, seats, room, rows, phases, inputs, setup, tree, totals, now)
     decodes = lane.decodes
     tokens = decodes + lane.prefill_tokens
     if tokens == 0:
@@ -159,7 +161,7 @@ def start(
                 setup.block_size,
                 setup.block_shift,
                 lane.step + 1,
-                decodes,
+                decodes * setup.pages,
                 steps - 1,
                 lane.free_blocks,
             )
@@ -196,6 +198,7 @@ def end_decodes(
     rows: Any,
     phases: Any,
     setup: Any,
+    tree: Any,
     totals: Any,
     arrival: Any,
     gaps: Any,
@@ -236,7 +239,8 @@ def end_decodes(
             moved = room[lane.seat_base + lane.heap_count]
             heap_down(lane.seat_base, lane.heap_count, seats, room, 0, moved.seat, moved.key)
         held = leave_decode(lane, seat, phases, setup)
-        vacate(lane, seats, room, setup, seat_id, held)
+        give_back(lane, rows, setup, tree, seat.request, held)
+        vacate(lane, seats, room, seat_id)
         finish(clock, rows, arrival, seat.request, now)
 
 
@@ -249,6 +253,7 @@ def end_prefills(
     rows: Any,
     phases: Any,
     setup: Any,
+    tree: Any,
     totals: Any,
     arrival: Any,
     outputs: Any,
@@ -283,7 +288,8 @@ def end_prefills(
         if left > 0:
             begin_decode(lane, seats, room, phases, setup, seat_id, left)
         else:
-            vacate(lane, seats, room, setup, seat_id, held)
+            give_back(lane, rows, setup, tree, request, held)
+            vacate(lane, seats, room, seat_id)
             finish(clock, rows, arrival, request, now)
     joined = lane.decoding - joined
     if lane.group_count > 0 and joined > 0:
@@ -302,6 +308,7 @@ def end(
     rows: Any,
     phases: Any,
     setup: Any,
+    tree: Any,
     totals: Any,
     arrival: Any,
     outputs: Any,
@@ -321,12 +328,14 @@ def end(
             setup.block_size,
             setup.block_shift,
             lane.step + 1,
-            decodes,
+            decodes * setup.pages,
             steps - 1,
         )
     used = setup.block_count - lane.free_blocks
     totals.most_blocks = max(totals.most_blocks, used)
     totals.block_s += seconds * 0.5 * (before + used)
+    if lane.blocked == 1:
+        totals.blocked_s += seconds * (setup.block_count - 0.5 * (before + used))
     totals.held_s += seconds * (held + 0.5 * decodes * (steps + 1))
     totals.busy_s += seconds
     totals.iterations += steps
@@ -335,9 +344,9 @@ def end(
     sampled_iterations[decodes + lane.finishing] += steps
     lane.barren += steps
     if decodes > 0:
-        end_decodes(clock, lane, seats, room, rows, phases, setup, totals, arrival, gaps)
+        end_decodes(clock, lane, seats, room, rows, phases, setup, tree, totals, arrival, gaps)
     if lane.chunks > 0:
-        end_prefills(clock, lane, seats, room, rows, phases, setup, totals, arrival, outputs, gaps)
+        end_prefills(clock, lane, seats, room, rows, phases, setup, tree, totals, arrival, outputs, gaps)
 
 
 @compiled_in_place
@@ -389,8 +398,12 @@ def arrive(
     request = clock.next_request
     clock.next_request += 1
     now = arrival[request]
-    tokens = inputs[request] + outputs[request] - 1  # the last token's keys and values are never stored
-    if blocks_for(tokens, setup.block_size, setup.block_shift) > setup.block_count:
+    if setup.pages == 1:
+        tokens = inputs[request] + outputs[request] - 1  # the last token's keys and values are never stored
+        needed = blocks_for(tokens, setup.block_size, setup.block_shift)
+    else:
+        needed = rows[request].reserved
+    if needed > setup.block_count:
         rows[request].status = REJECTED
         clock.rejected += 1
         release(clock, arrival, now)
@@ -452,6 +465,7 @@ def advance(
     rows: Any,
     phases: Any,
     setup: Any,
+    tree: Any,
     totals: Any,
     arrival: Any,
     inputs: Any,
@@ -494,6 +508,7 @@ def advance(
                 rows,
                 phases,
                 s,
+                tree,
                 t,
                 arrival,
                 outputs,
@@ -506,7 +521,7 @@ def advance(
                 return STUCK
             if c.next_request < c.released and arrival[c.next_request] <= event_s:
                 continue
-        if start(lane, seats, room, rows, phases, inputs, s, t, token_s, sampled_s, event_s):
+        if start(lane, seats, room, rows, phases, inputs, s, tree, t, token_s, sampled_s, event_s):
             order_down(lanes, order, c.busy_lanes, 0, index)
         elif lane.running + lane.waiting > 0:
             return STUCK

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from simcore.compiled import compiled_in_place, inlined
+from simcore.memory.buddy import give, largest_order, order_for, take
 from simcore.memory.kv_pool import blocks_for, phase_after
 
 
@@ -84,8 +85,22 @@ def first_waiting_tokens(lane: Any, room: Any, inputs: Any) -> int:
     return tokens
 
 
+@compiled_in_place
+def blocks_to_admit(lane: Any, rows: Any, setup: Any, tree: Any, tokens: int) -> int:
+    """Blocks that admitting the first in line takes: those of its next `tokens`, or all that it is promised.
+
+    More than are free where no run is long enough. Who is promised memory is never preempted.
+    """
+    if setup.pages == 1:
+        return blocks_for(tokens, setup.block_size, setup.block_shift)
+    blocks: int = rows[lane.queue_first].reserved
+    if setup.levels >= 0 and largest_order(tree, lane.tree_base, setup.levels) < order_for(blocks):
+        blocks = lane.free_blocks + 1
+    return blocks
+
+
 @inlined
-def admit(lane: Any, seats: Any, room: Any, rows: Any, inputs: Any, now: float) -> int:
+def admit(lane: Any, seats: Any, room: Any, rows: Any, inputs: Any, setup: Any, tree: Any, now: float) -> int:
     """Seat the first in line, in prefill, holding nothing yet."""
     base = lane.seat_base
     lane.spare_count -= 1
@@ -102,6 +117,9 @@ def admit(lane: Any, seats: Any, room: Any, rows: Any, inputs: Any, now: float) 
         seat.generated = 0
         lane.queue_first = rows[request].after
         rows[request].scheduled_s = now
+        if setup.levels >= 0:
+            order = order_for(rows[request].reserved)
+            rows[request].first_block = take(tree, lane.tree_base, setup.levels, order)
     seat.request = request
     seat.target = inputs[request] + seat.generated
     seat.done = 0
@@ -145,7 +163,7 @@ def begin_decode(lane: Any, seats: Any, room: Any, phases: Any, setup: Any, seat
     seat.start = lane.step
     seat.phase = phase_after(lane.step + 1 - held, setup.block_size, setup.block_shift)
     seat.finish = lane.step + left
-    phases[lane.phase_base + seat.phase] += 1
+    phases[lane.phase_base + seat.phase] += setup.pages
     lane.decoding += 1
     lane.held += held
     key = seat.finish
@@ -163,7 +181,7 @@ def begin_decode(lane: Any, seats: Any, room: Any, phases: Any, setup: Any, seat
 def leave_decode(lane: Any, seat: Any, phases: Any, setup: Any) -> int:
     """Take a sequence out of the sums of the decoding batch; returns the tokens it holds."""
     held: int = seat.target + lane.step - seat.start
-    phases[lane.phase_base + seat.phase] -= 1
+    phases[lane.phase_base + seat.phase] -= setup.pages
     lane.decoding -= 1
     lane.held -= held
     if setup.window > 0:
@@ -173,10 +191,21 @@ def leave_decode(lane: Any, seat: Any, phases: Any, setup: Any) -> int:
 
 
 @compiled_in_place
-def vacate(lane: Any, seats: Any, room: Any, setup: Any, seat_id: int, held: int) -> None:
-    """Give back a sequence's blocks and seat."""
+def give_back(lane: Any, rows: Any, setup: Any, tree: Any, request: int, held: int) -> None:
+    """Give back the blocks of a sequence that is done."""
+    if setup.pages == 1:
+        lane.free_blocks += blocks_for(held, setup.block_size, setup.block_shift)
+        return
+    row = rows[request]
+    lane.free_blocks += row.reserved
+    if setup.levels >= 0:
+        give(tree, lane.tree_base, setup.levels, row.first_block, order_for(row.reserved))
+
+
+@compiled_in_place
+def vacate(lane: Any, seats: Any, room: Any, seat_id: int) -> None:
+    """Give back a sequence's seat."""
     seat = seats[seat_id]
-    lane.free_blocks += blocks_for(held, setup.block_size, setup.block_shift)
     if seat.before >= 0:
         seats[seat.before].after = seat.after
     if seat.after >= 0:
@@ -220,7 +249,8 @@ def preempt_last(
             group.group_size -= 1
             if group.group_size == 0:
                 lane.group_count -= 1
-    vacate(lane, seats, room, setup, seat_id, held)
+    lane.free_blocks += blocks_for(held, setup.block_size, setup.block_shift)
+    vacate(lane, seats, room, seat_id)
     lane.waiting += 1
     totals.preemptions += 1
     totals.discarded_tokens += held

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from simcore.compute.step_table import StepTimeTable
 from simcore.errors import Message
+from simcore.memory.allocators import Reservation
 from simcore.serving.attribution import flop_per_chip, moved_bytes_per_chip, seconds_by_resource
 from simcore.serving.ordering import sorted_values
 from simcore.serving.records import Floats, Records, Totals
@@ -53,6 +54,7 @@ def serving_metrics(
     chips_per_replica: int,
     peak_flop_per_s: float,
     hbm_bytes_per_s: float,
+    reservation: Reservation | None = None,
 ) -> ServingMetrics:
     """Everything that a run says. `capacity_request_per_s` is of all replicas together; peaks are per chip."""
     done = records.status == FINISHED
@@ -72,6 +74,7 @@ def serving_metrics(
     metrics |= _rates(records, totals, done, chip_count)
     metrics |= _slo(records, totals, ttft_s, tpot_s, answered, slo_ttft_s, slo_tpot_s)
     metrics |= _pool(totals)
+    metrics |= _memory(records, totals, reservation)
     metrics |= _utilisation(totals, table, chip_count, chips_per_replica, peak_flop_per_s, hbm_bytes_per_s)
     load, warnings = _load(records, metrics, capacity_request_per_s, closed_loop)
     return ServingMetrics(
@@ -171,10 +174,32 @@ def _pool(totals: Totals) -> dict[str, float | int]:
     }
     if totals.iteration_count:
         found["serving.mean_batch_size"] = totals.sequence_sum / totals.iteration_count
-    if totals.kv_useful_fraction > 0:
-        found["memory.kv_useful_fraction"] = totals.kv_useful_fraction
-        found["memory.kv_internal_waste_fraction"] = 1 - totals.kv_useful_fraction
     return found
+
+
+def _memory(records: Records, totals: Totals, reservation: Reservation | None) -> dict[str, float]:
+    """Shares of the KV memory that is taken, or free and of no use to the first in line; they sum to 1.
+
+    Whoever is promised memory holds it from admission to the end, so the promises' integrals are sums over
+    requests; what sequences hold is the engine's own integral.
+    """
+    held, taken = totals.kv_held_token_s, totals.kv_taken_token_s
+    whole = taken + totals.kv_blocked_token_s
+    if held <= 0:
+        return {}
+    reserved, internal = 0.0, taken - held
+    if reservation is not None:
+        done = records.status == FINISHED
+        stay_s = (records.finish_s - records.scheduled_s)[done]
+        final = float(stay_s @ (records.input_tokens + records.output_tokens - 1)[done])
+        promised = float(stay_s @ reservation.tokens[done])
+        reserved, internal = max(0.0, final - held), max(0.0, promised - final)
+    return {
+        "memory.kv_useful_fraction": held / whole,
+        "memory.kv_reserved_waste_fraction": reserved / whole,
+        "memory.kv_internal_waste_fraction": internal / whole,
+        "memory.kv_external_waste_fraction": max(0.0, whole - held - reserved - internal) / whole,
+    }
 
 
 def _utilisation(

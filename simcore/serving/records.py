@@ -77,8 +77,15 @@ class Totals:
     rejected_count: int
     kv_usage_mean_fraction: float
     kv_usage_max_fraction: float
-    kv_useful_fraction: float  # of the tokens that the blocks in use could hold
+    kv_held_token_s: float  # ∫ tokens held dt
+    kv_taken_token_s: float  # ∫ tokens that the blocks in use could hold dt
+    kv_blocked_token_s: float  # ∫ free slots dt, while the first in line did not fit
     gap_count: int
     gap_sum_s: float
     gap_edges_s: Floats  # inter-token latency: histogram with bins under 0.8 % wide
     gap_histogram: Integers
+
+    @property
+    def kv_useful_fraction(self) -> float:
+        """Of the tokens that the blocks in use could hold, the share that they held."""
+        return self.kv_held_token_s / self.kv_taken_token_s if self.kv_taken_token_s else 0.0

@@ -44,10 +44,12 @@ LANE: Final = np.dtype(
         ("chunks", "i8"),  # prompts (or parts of them) prefilled in it
         ("prefill_tokens", "i8"),
         ("finishing", "i8"),  # prompts that end in it
+        ("blocked", "i8"),  # the first in line waits for memory
         ("may_run", "i8"),  # nothing but an arrival can change the batch before the next heap event
         ("seat_base", "i8"),  # first seat, first row of room
         ("ring_size", "i8"),  # seats of the lane
         ("phase_base", "i8"),
+        ("tree_base", "i8"),  # of the buddy allocator
         ("step", "i8"),  # decode steps done so far
         ("decoding", "i8"),
         ("running", "i8"),  # seats taken
@@ -109,6 +111,8 @@ ROW: Final = np.dtype(
         ("preemptions", "i4"),
         ("replica", "i4"),
         ("status", "i4"),
+        ("reserved", "i4"),  # blocks promised at admission; not read where pages are
+        ("first_block", "i4"),  # of the run that was taken
     ]
 )
 CLOCK: Final = np.dtype(
@@ -148,6 +152,8 @@ SETUP: Final = np.dtype(
         ("block_shift", "i8"),  # its log2, or -1
         ("block_count", "i8"),
         ("watermark_blocks", "i8"),
+        ("pages", "i8"),  # 1: blocks are taken as sequences grow; 0: all that was promised, at admission
+        ("levels", "i8"),  # of the buddy allocator's tree; -1: any blocks will do
         ("replica_count", "i8"),
     ]
 )
@@ -161,6 +167,7 @@ TOTALS: Final = np.dtype(
         ("gap_s", "f8"),
         ("block_s", "f8"),  # ∫ blocks in use dt
         ("held_s", "f8"),  # ∫ held tokens dt
+        ("blocked_s", "f8"),  # ∫ free blocks dt, while the first in line does not fit
         ("iterations", "i8"),
         ("decode_iterations", "i8"),
         ("prefill_iterations", "i8"),

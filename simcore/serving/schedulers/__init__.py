@@ -48,10 +48,19 @@ class SchedulerParameters:
 
 @inlined
 def schedule(
-    lane: Any, seats: Any, room: Any, rows: Any, phases: Any, inputs: Any, setup: Any, totals: Any, now: float
+    lane: Any,
+    seats: Any,
+    room: Any,
+    rows: Any,
+    phases: Any,
+    inputs: Any,
+    setup: Any,
+    tree: Any,
+    totals: Any,
+    now: float,
 ) -> None:
     """The next iteration of a lane, by the scheduler that the setup names."""
     if setup.scheduler == 0:
-        _chunked_prefill(lane, seats, room, rows, phases, inputs, setup, totals, now)
+        _chunked_prefill(lane, seats, room, rows, phases, inputs, setup, tree, totals, now)
     else:
-        _continuous(lane, seats, room, rows, phases, inputs, setup, totals, now)
+        _continuous(lane, seats, room, rows, phases, inputs, setup, tree, totals, now)

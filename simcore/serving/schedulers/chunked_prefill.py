@@ -14,7 +14,7 @@ from pydantic import Field
 
 from simcore.compiled import inlined
 from simcore.memory.kv_pool import blocks_for, phase_after
-from simcore.serving.lane import admit, first_waiting_tokens, preempt_last, prefill
+from simcore.serving.lane import admit, blocks_to_admit, first_waiting_tokens, preempt_last, prefill
 from simcore.spec import Spec
 
 
@@ -28,7 +28,16 @@ class ChunkedPrefill(Spec):
 
 @inlined
 def schedule(
-    lane: Any, seats: Any, room: Any, rows: Any, phases: Any, inputs: Any, setup: Any, totals: Any, now: float
+    lane: Any,
+    seats: Any,
+    room: Any,
+    rows: Any,
+    phases: Any,
+    inputs: Any,
+    setup: Any,
+    tree: Any,
+    totals: Any,
+    now: float,
 ) -> None:
     """Fill the lane's next iteration: `decodes`, `prefill_tokens`, `chunks`, `finishing`, `may_run`."""
     size, shift = setup.block_size, setup.block_shift
@@ -45,6 +54,7 @@ def schedule(
         seat = seats[seat_id]
         chunk = min(seat.target - seat.done, budget)
         blocks = blocks_for(seat.done + chunk, size, shift) - blocks_for(seat.done, size, shift)
+        blocks *= setup.pages
         evicted_itself = False
         while blocks > lane.free_blocks and not evicted_itself:
             evicted_itself = lane.last_seat == seat_id
@@ -55,13 +65,15 @@ def schedule(
         budget -= chunk
         place = place + 1 if place + 1 < lane.ring_size else 0
     if lane.running < seated:  # somebody was preempted
+        lane.blocked = 1
         return
     while lane.waiting > 0 and budget > 0 and lane.running < setup.max_num_seqs:
         chunk = min(first_waiting_tokens(lane, room, inputs), budget)
-        blocks = blocks_for(chunk, size, shift)
+        blocks = blocks_to_admit(lane, rows, setup, tree, chunk)
         if blocks > lane.free_blocks:
+            lane.blocked = 1
             break
-        seat_id = admit(lane, seats, room, rows, inputs, now)
+        seat_id = admit(lane, seats, room, rows, inputs, setup, tree, now)
         prefill(lane, seats[seat_id], setup, chunk, blocks)
         budget -= chunk
     lane.may_run = 1

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from simcore.compiled import inlined
-from simcore.memory.kv_pool import blocks_for, phase_after
-from simcore.serving.lane import admit, first_waiting_tokens, preempt_last, prefill
+from simcore.memory.kv_pool import phase_after
+from simcore.serving.lane import admit, blocks_to_admit, first_waiting_tokens, preempt_last, prefill
 from simcore.spec import Spec
 
 
@@ -28,18 +28,30 @@ class Continuous(Spec):
 
 @inlined
 def schedule(
-    lane: Any, seats: Any, room: Any, rows: Any, phases: Any, inputs: Any, setup: Any, totals: Any, now: float
+    lane: Any,
+    seats: Any,
+    room: Any,
+    rows: Any,
+    phases: Any,
+    inputs: Any,
+    setup: Any,
+    tree: Any,
+    totals: Any,
+    now: float,
 ) -> None:
     """Fill the lane's next iteration: either prompts, or one token for every running sequence."""
     size, shift = setup.block_size, setup.block_shift
     budget = setup.max_num_batched_tokens
     while lane.waiting > 0 and lane.running < setup.max_num_seqs:
         tokens = first_waiting_tokens(lane, room, inputs)
-        blocks = blocks_for(tokens, size, shift)
+        blocks = blocks_to_admit(lane, rows, setup, tree, tokens)
         reserve = setup.watermark_blocks if lane.running > 0 else 0
-        if (tokens > budget and lane.chunks > 0) or blocks + reserve > lane.free_blocks:
+        if blocks + reserve > lane.free_blocks:
+            lane.blocked = 1
             break
-        seat_id = admit(lane, seats, room, rows, inputs, now)
+        if tokens > budget and lane.chunks > 0:
+            break
+        seat_id = admit(lane, seats, room, rows, inputs, setup, tree, now)
         prefill(lane, seats[seat_id], setup, tokens, blocks)
         budget -= tokens
     if lane.chunks > 0:
