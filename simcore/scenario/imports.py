@@ -15,8 +15,10 @@ from simcore.catalog import Catalog
 from simcore.catalog.catalog import plain_model_name
 from simcore.errors import InputError, Message
 from simcore.scenario.documents import load_document
+from simcore.scenario.schema import Scenario
 
 MAX_TEXT_BYTES = 200_000
+DEFAULT_CHIP_COUNT: Final = 8
 
 # vllm serve option -> (scenario path, how to read it)
 _OPTIONS: Final = {
@@ -84,7 +86,7 @@ def document_from_text(text: str, catalog: Catalog) -> tuple[dict[str, Any], lis
             "nothing was pasted; paste a model id such as Qwen/Qwen3-32B, a config.json or a vllm serve line",
         )
     if stripped.startswith("{") or _YAML_START.match(stripped):
-        return _from_document(load_document(stripped, path="text"))
+        return _from_document(load_document(stripped, path="text"), catalog)
     words = _words(stripped)
     arguments = _engine_arguments(words)
     if arguments is not None:
@@ -125,12 +127,34 @@ def _engine_arguments(words: list[str]) -> list[str] | None:
     return rest[:end]
 
 
-def _from_document(document: dict[str, Any]) -> tuple[dict[str, Any], list[Message]]:
-    """A scenario as it is, or the scenario around a model's config.json."""
+def _from_document(document: dict[str, Any], catalog: Catalog) -> tuple[dict[str, Any], list[Message]]:
+    """A scenario as it is, or the scenario around a model's config.json or an engine's arguments."""
+    if _is_engine_arguments(document):
+        return _from_engine_arguments(document, catalog)
     if not _CONFIG_KEYS & document.keys():
         return document, []
     name = str(document.get("_name_or_path") or document.get("model_type") or "config.json")[:200]
     return {"name": name, "model": {"name": name, "config": document}}, []
+
+
+def _is_engine_arguments(document: dict[str, Any]) -> bool:
+    """Whether this is the YAML of `vllm serve --config`: a model's id and the options' long names."""
+    named = any(isinstance(document.get(key), str) for key in ("model", "model_tag", "model-tag"))
+    return named and not (_CONFIG_KEYS | Scenario.model_fields.keys() - {"model"}) & document.keys()
+
+
+def _from_engine_arguments(
+    document: dict[str, Any], catalog: Catalog
+) -> tuple[dict[str, Any], list[Message]]:
+    pairs = {f"--{str(key).replace('_', '-')}": _as_word(value) for key, value in document.items()}
+    return _from_pairs({option: word for option, word in pairs.items() if word is not None}, [], catalog)
+
+
+def _as_word(value: Any) -> str | None:
+    """A YAML value as the command line would carry it; None: as if it were not there."""
+    if value is None or value is False:
+        return None
+    return "" if value is True or isinstance(value, dict | list) else str(value)
 
 
 def _from_model_id(model_id: str, catalog: Catalog) -> dict[str, Any]:
@@ -156,7 +180,12 @@ def _closest(model_id: str, catalog: Catalog) -> list[str]:
 
 
 def _from_vllm(words: list[str], catalog: Catalog) -> tuple[dict[str, Any], list[Message]]:
-    pairs, positional = _options(words)
+    return _from_pairs(*_options(words), catalog)
+
+
+def _from_pairs(
+    pairs: dict[str, str], positional: list[str], catalog: Catalog
+) -> tuple[dict[str, Any], list[Message]]:
     model_id = next((pairs.pop(name) for name in _MODEL_OPTIONS if name in pairs), None) or next(
         iter(positional), None
     )
@@ -182,7 +211,7 @@ def _from_vllm(words: list[str], catalog: Catalog) -> tuple[dict[str, Any], list
                     path="text",
                 )
             )
-    _own_enough_chips(document)
+    _own_the_chips_it_uses(document)
     return document, warnings
 
 
@@ -241,11 +270,14 @@ def _put(document: dict[str, Any], path: str, value: Any) -> None:
         document.setdefault("kind", "chunked_prefill")
 
 
-def _own_enough_chips(document: dict[str, Any]) -> None:
-    """A vllm line that asks for more than one server's chips gets as many as it uses."""
+def _own_the_chips_it_uses(document: dict[str, Any]) -> None:
+    """A line that says how it cuts the model owns just those chips; one that does not keeps the default's.
+
+    A line says nothing of its load: as in the default scenario, one request per second and chip arrives.
+    """
     serving = document.get("serving", {})
     parallelism = serving.get("parallelism", {})
-    replicas = serving.get("replica_count", 1)
-    used = parallelism.get("tp", 1) * parallelism.get("pp", 1) * replicas
-    if isinstance(used, int) and used > 8:
-        document["hardware"] = {"chip_count": -(-used // 8) * 8}
+    used = parallelism.get("tp", 1) * parallelism.get("pp", 1) * serving.get("replica_count", 1)
+    if ("tp" in parallelism and used > 0) or used > DEFAULT_CHIP_COUNT:
+        document["hardware"] = {"chip_count": used}
+        document["workload"] = {"arrivals": {"kind": "poisson", "request_per_s": float(used)}}

@@ -228,10 +228,28 @@ def test_an_impossible_value_is_refused_by_the_schema(paste, options):
     assert caught.value.message.path.startswith("serving.")
 
 
-def test_a_line_that_asks_for_more_than_a_server_gets_its_chips(paste):
-    document, _ = paste(f"{LINE} -tp 8 -pp 2")
-    assert document["hardware"]["chip_count"] == 16
-    assert plan(Scenario.parse(document)).serving.pool.chip_count == 16
+@pytest.mark.parametrize(
+    ("options", "chips", "replicas"),
+    [("-tp 2", 2, 1), ("-tp 8 -pp 2", 16, 1), ("-tp 2 -dp 3", 6, 3), ("-tp 4 -pp 3", 12, 1)],
+)
+def test_a_line_that_cuts_the_model_owns_the_chips_it_uses(paste, options, chips, replicas):
+    document, _ = paste(f"{LINE} {options} --max-model-len 4k")
+    pool = plan(Scenario.parse(document)).serving.pool
+    assert document["hardware"]["chip_count"] == chips
+    assert (pool.chip_count, pool.replica_count) == (chips, replicas)
+
+
+def test_the_load_per_chip_is_that_of_the_default_scenario(paste):
+    document, _ = paste(f"{LINE} -tp 4")
+    default = Scenario(name="x")
+    wanted = Scenario.parse(document).workload.arrivals.request_per_s
+    assert wanted / 4 == default.workload.arrivals.request_per_s / default.hardware.chip_count
+
+
+def test_a_line_that_does_not_cut_it_gets_the_smallest_cut_that_fits(paste):
+    document, _ = paste(LINE)
+    assert "hardware" not in document
+    assert plan(Scenario.parse(document)).serving.pool.parallelism.tp > 1
 
 
 def test_a_line_without_a_model_is_refused(paste):
