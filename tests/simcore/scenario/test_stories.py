@@ -3,7 +3,7 @@
 import pytest
 
 from simcore.compute.steps import decode_shares
-from simcore.errors import InputError
+from simcore.errors import InfeasibleError, InputError
 from simcore.scenario import Scenario
 from simcore.scenario.stories import stories, story
 
@@ -151,6 +151,47 @@ def test_s3_larger_slices_are_quantised(planner, chips, availability, ocs):
         reliability__host_availability_fraction=availability,
     )
     assert found["reliability.slice_goodput_fraction.mean"] == pytest.approx(ocs, abs=6e-4)
+
+
+# ---- S4: slots of the longest request against pages
+
+
+def test_s4_pages_hold_what_slots_waste_and_more_decode_at_once(planner):
+    told = story("s4-paged-kv")
+    slots, pages = (planner.result({}, dict(document)).metrics for document in (told.baseline, told.variant))
+    assert slots["memory.kv_useful_fraction"] == pytest.approx(1_200 / 8_192, abs=5e-3)
+    wasted = pages["memory.kv_internal_waste_fraction"] / pages["memory.kv_useful_fraction"] * 1_200
+    assert wasted == pytest.approx(16 / 2, abs=1)  # tokens per sequence
+    for found in (slots, pages):
+        uses = ("useful", "reserved_waste", "internal_waste", "external_waste")
+        assert sum(found[f"memory.kv_{use}_fraction"] for use in uses) == pytest.approx(1.0)
+    batches = pages["serving.mean_batch_size"] / slots["serving.mean_batch_size"]
+    tokens = pages["serving.output_token_per_s"] / slots["serving.output_token_per_s"]
+    assert batches > 6
+    assert 1.4 < tokens < batches / 3  # memory no longer binds
+
+
+def test_s4_runs_of_powers_of_two_lie_between_and_say_that_they_read_lengths(planner):
+    told = story("s4-paged-kv")
+    useful = {}
+    for kind in ("contiguous_max", "contiguous_pow2", "contiguous_oracle", "paged"):
+        document = planner.document({"serving.kv.allocator": kind}, dict(told.baseline))
+        useful[kind] = planner.result({}, document).metrics["memory.kv_useful_fraction"]
+        codes = {warning.code for warning in planner.plan({}, document).warnings}
+        assert ("allocator.reads_lengths" in codes) == (kind in ("contiguous_pow2", "contiguous_oracle"))
+    assert list(useful.values()) == sorted(useful.values())
+
+
+def test_s4_a_batch_in_flight_without_room_for_a_slot_is_infeasible(planner):
+    """Two pipeline stages halve what a batch in flight may hold."""
+    changed = {
+        "serving.max_model_len": 131_072,
+        "serving.parallelism.pp": 2,
+        "hardware.chip_count": 2,
+        "serving.num_gpu_blocks_override": 8_192,
+    }
+    with pytest.raises(InfeasibleError, match=r"serving\.max_model_len"):
+        planner.plan(changed, dict(story("s4-paged-kv").baseline))
 
 
 def test_s6_over_pcie_the_prefill_waits_for_scale_up(planner):
