@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from simcore import glossary, why
+from simcore import glossary, importing, why
 from simcore.analysis import analyse
 from simcore.analysis.compare import compare
 from simcore.catalog import Catalog, default_catalog
-from simcore.catalog.types import Price
+from simcore.catalog.types import Calibration, Price, Source
 from simcore.errors import InfeasibleError, InputError, TrimtabError
 from simcore.plan import Plan, plan
 from simcore.report import render
@@ -28,10 +28,11 @@ from simcore.scenario.overrides import parse_assignment
 from simcore.simulate import Result, simulate
 from simcore.units import dimension_of, printed_text
 from simcore.workload.arrivals import Trace
+from simcore.workload.trace_formats import NAMES
 from simcore.workload.traces import TraceTable, read_trace
 
 MAX_SCENARIO_FILE_BYTES = 1_000_000
-_BENCHES: Final = ("serving", "edit")
+_BENCHES: Final = ("serving", "edit", "plan")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,6 +79,8 @@ def _parser() -> argparse.ArgumentParser:
     comparison.add_argument("--format", choices=sorted(FORMATS), default="md")
     comparison.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
 
+    _import_arguments(_command(commands, "import", _import, "read the files of other tools"))
+
     bench = _command(commands, "bench", _bench, "measure speed, as ratios within one run")
     bench.add_argument("what", nargs="?", choices=_BENCHES, default="serving")
     bench.add_argument("--json", action="store_true")
@@ -105,6 +108,22 @@ def _command(
 def _scenario_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="scenario as YAML or JSON; - reads stdin")
     parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="override one path")
+
+
+def _import_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", choices=importing.KINDS)
+    parser.add_argument("file", metavar="FILE", help="- reads stdin")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
+    parser.add_argument("--json", action="store_true", help="JSON instead of YAML, CSV or text")
+    parser.add_argument("--name", default="", help="name of the model, for hf")
+    parser.add_argument(
+        "--quant-config", metavar="FILE", help="for hf; default: the hf_quant_config.json beside the file"
+    )
+    parser.add_argument("--model", default="", help="for measurements whose file does not name the model")
+    parser.add_argument("--gpu", default="", help="for measurements whose file does not name the chip")
+    parser.add_argument("--tp", type=int, help="for measurements whose file does not say it")
+    parser.add_argument("--operation", help="for nccl-tests that do not print which test they are")
+    parser.add_argument("--format", choices=sorted(NAMES), help="for a trace; default: by its first line")
 
 
 # ---- run, explain, compare --------------------------------------------------------------------------
@@ -263,6 +282,40 @@ def _summary(result: Result) -> str:
     return "\n".join(lines)
 
 
+# ---- import -----------------------------------------------------------------------------------------
+
+
+def _import(options: argparse.Namespace) -> None:
+    file = Path(options.file)
+    given = importing.Given(
+        name=options.name,
+        quant_config=_quant_config(options, file),
+        model=options.model,
+        gpu=options.gpu,
+        tp=options.tp,
+        operation=options.operation,
+        trace_format=options.format,
+    )
+    piped = options.file == "-"
+    raw = sys.stdin.buffer.read(importing.MAX_FILE_BYTES + 1) if piped else importing.read_file(file)
+    imported = importing.import_bytes(options.kind, raw, default_catalog(), given, path=options.file)
+    for warning in imported.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    text = importing.as_json(imported) if options.json else imported.text
+    if options.output:
+        _write(options.output, text)
+    else:
+        sys.stdout.write(text)
+
+
+def _quant_config(options: argparse.Namespace, file: Path) -> bytes | None:
+    if options.kind != "hf":
+        return None
+    if options.quant_config:
+        return importing.read_file(Path(options.quant_config))
+    return importing.beside(file) if options.file != "-" else None
+
+
 # ---- catalog, validate, bench, warm -----------------------------------------------------------------
 
 _SHELVES: Final[dict[str, str]] = {
@@ -273,6 +326,7 @@ _SHELVES: Final[dict[str, str]] = {
     "optical-switches": "optical_switches",
     "models": "models",
     "prices": "price_books",
+    "calibrations": "calibrations",
 }
 
 
@@ -302,11 +356,12 @@ def _card(catalog: Catalog, kind: str, slug: str, *, as_json: bool) -> str:
             "SLUG", "catalog.unknown", "got {got!r}; `trimtab catalog {kind}` lists them", got=slug, kind=kind
         )
     item = shelf[slug]
-    figures = item.prices if kind == "prices" else item.figures
     if kind == "prices":
-        rows = {key: (_price_text(price), price.source) for key, price in figures.items()}
+        rows = {key: (_price_text(price), price.source) for key, price in item.prices.items()}
+    elif kind == "calibrations":
+        rows = _fit_rows(item)
     else:
-        rows = {key: (figure.printed, figure.source) for key, figure in figures.items()}
+        rows = {key: (figure.printed, figure.source) for key, figure in item.figures.items()}
     if as_json:
         plain = {
             name: {"printed": text, "source": source.title, "kind": source.kind, "url": source.url}
@@ -322,6 +377,27 @@ def _card(catalog: Catalog, kind: str, slug: str, *, as_json: bool) -> str:
 
 def _price_text(price: Price) -> str:
     return f"{price.mid_usd:,.0f} USD ({price.low_usd:,.0f} to {price.high_usd:,.0f})"
+
+
+def _fit_rows(fitted: Calibration) -> dict[str, tuple[str, Source]]:
+    """One row per fit: share of the peaks that it reaches, and its mean error."""
+    tables = {
+        "gemm": fitted.gemm,
+        "prefill": fitted.attention_prefill,
+        "decode": fitted.attention_decode,
+    }
+    rows = {
+        f"{table} {dtype}": (
+            f"{fit.compute_fraction:.0%} FLOP/s, {fit.memory_fraction:.0%} HBM, ±{fit.mape_fraction:.0%}",
+            fit.source,
+        )
+        for table, by_dtype in tables.items()
+        for dtype, fit in by_dtype.items()
+    }
+    for (operation, ranks), collective in fitted.collectives.items():
+        text = printed_text(collective.bus_bytes_per_s, "bytes_per_s", digits=3)
+        rows[f"{operation} × {ranks}"] = (f"{text}, ±{collective.mape_fraction:.0%}", collective.source)
+    return rows
 
 
 def _validate(options: argparse.Namespace) -> int:

@@ -1,0 +1,177 @@
+"""`trimtab import`: files of other tools become a scenario, rows of measurements, or a trace's summary.
+
+Pure but for reading the named file: bytes in, text and warnings out. What a file does not say is left empty
+and can be given beside it; what it says wrongly is an InputError that names the field.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from simcore.catalog import Catalog
+from simcore.catalog.huggingface import architecture_from_config
+from simcore.errors import InputError, Message
+from simcore.measurements import (
+    TOOLS,
+    CollectiveMeasurement,
+    ServingMeasurement,
+    as_csv,
+    read_nccl_tests,
+    read_serving,
+)
+from simcore.measurements.nodes import MAX_BYTES
+from simcore.scenario import Scenario, load_document
+from simcore.scenario.documents import dump_document
+from simcore.scenario.imports import document_from_text
+from simcore.workload.arrivals import TraceFormat
+from simcore.workload.summary import TraceSummary, summarise
+from simcore.workload.trace_formats import detect_format
+from simcore.workload.traces import MAX_BYTES as MAX_TRACE_BYTES
+from simcore.workload.traces import read_trace
+
+KINDS: Final = ("hf", "vllm-args", *TOOLS, "nccl-tests", "trace")
+MAX_FILE_BYTES: Final = max(MAX_BYTES, MAX_TRACE_BYTES)
+QUANT_CONFIG_NAME: Final = "hf_quant_config.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What came out: text for a file, the same as JSON values, and what was not understood."""
+
+    text: str
+    values: Any
+    warnings: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What the caller says beside the file, for what the file leaves out."""
+
+    name: str = ""
+    quant_config: bytes | None = None
+    model: str = ""
+    gpu: str = ""
+    tp: int | None = None
+    operation: str | None = None
+    trace_format: TraceFormat | None = None
+
+
+def import_bytes(kind: str, raw: bytes, catalog: Catalog, given: Given, *, path: str = "") -> Imported:
+    """The contents of a file of one of `KINDS`."""
+    if kind == "hf":
+        return _hugging_face(raw, given, path)
+    if kind == "vllm-args":
+        return _vllm_arguments(raw, catalog, path)
+    if kind == "nccl-tests":
+        return _measured(read_nccl_tests(raw, operation=given.operation, path=path))
+    if kind == "trace":
+        return _trace(raw, given.trace_format, path)
+    return _measured(read_serving(kind, raw, path=path, model=given.model, gpu=given.gpu, tp=given.tp))
+
+
+def read_file(file: Path, *, max_bytes: int = MAX_FILE_BYTES) -> bytes:
+    """Up to one byte more than is allowed, so that the reader can say that it is too much."""
+    try:
+        with file.open("rb") as handle:
+            return handle.read(max_bytes + 1)
+    except OSError as error:
+        raise InputError.at(
+            str(file),
+            "file.unreadable",
+            "the file cannot be read ({reason}); check its name",
+            reason=error.strerror or "it is no file",
+        ) from None
+
+
+def beside(file: Path) -> bytes | None:
+    """The `hf_quant_config.json` in the folder of a config.json, where there is one."""
+    other = file.parent / QUANT_CONFIG_NAME
+    return read_file(other) if other.is_file() and other != file else None
+
+
+# ---- scenarios ---------------------------------------------------------------------------------------
+
+
+def _hugging_face(raw: bytes, given: Given, path: str) -> Imported:
+    config = load_document(raw, path=path)
+    quant = None
+    if given.quant_config is not None:
+        quant = load_document(given.quant_config, path=QUANT_CONFIG_NAME)
+        if not isinstance(quant.get("quantization"), dict):
+            raise InputError.at(
+                f"{QUANT_CONFIG_NAME}.quantization",
+                "config.missing",
+                "missing; the file that TensorRT Model Optimizer writes has an object there",
+            )
+    name = given.name or str(config.get("_name_or_path") or config.get("model_type") or "config.json")[:200]
+    _, messages = architecture_from_config(config, name=name, quant_config=quant)
+    return _scenario({"name": name, "model": {"name": name, "config": _with_quant(config, quant)}}, messages)
+
+
+def _with_quant(config: dict[str, Any], quant: dict[str, Any] | None) -> dict[str, Any]:
+    """One config.json that says what the two files say together: a scenario has room for one."""
+    if quant is None:
+        return config
+    inside = config.get("quantization_config")
+    kept = inside if isinstance(inside, dict) else {}
+    return {**config, "quantization_config": {**quant["quantization"], **kept}}
+
+
+def _vllm_arguments(raw: bytes, catalog: Catalog, path: str) -> Imported:
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError.at(
+            path,
+            "document.not_text",
+            "byte {position} is not UTF-8 text; save the file as UTF-8",
+            position=error.start,
+        ) from None
+    return _scenario(*document_from_text(text, catalog))
+
+
+def _scenario(document: dict[str, Any], messages: Sequence[Message]) -> Imported:
+    Scenario.parse(document)
+    return Imported(text=dump_document(document), values=document, warnings=tuple(messages))
+
+
+# ---- measurements ------------------------------------------------------------------------------------
+
+
+def _measured(rows: Sequence[ServingMeasurement] | Sequence[CollectiveMeasurement]) -> Imported:
+    return Imported(text=as_csv(rows), values=[row.as_row() for row in rows])
+
+
+def _trace(raw: bytes, form: TraceFormat | None, path: str) -> Imported:
+    found = form or detect_format(raw[:4096])
+    if found is None:
+        raise InputError.at(
+            path,
+            "trace.format",
+            "the first line looks like none of mooncake, azure, burstgpt, csv; say which with --format",
+        )
+    table = read_trace(raw, format=found, path=path)
+    summary = summarise(table)
+    values = {"format": found, **summary.as_dict()}
+    return Imported(text=_summary_text(found, summary), values=values, warnings=table.skipped_rows)
+
+
+def _summary_text(form: str, summary: TraceSummary) -> str:
+    lines = [f"{'format':<20}{form}"]
+    for name, value in summary.as_dict().items():
+        if isinstance(value, dict):
+            shown = ", ".join(f"{key} {figure:,.4g}" for key, figure in value.items())
+        elif isinstance(value, str):
+            shown = value
+        else:
+            shown = "too few rows to say" if value is None else f"{value:,.6g}"
+        lines.append(f"{name:<20}{shown}")
+    return "\n".join(lines) + "\n"
+
+
+def as_json(imported: Imported) -> str:
+    return json.dumps(imported.values, indent=2) + "\n"
