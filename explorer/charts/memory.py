@@ -189,7 +189,9 @@ def capacity(result: Result | None, baseline: Result | None = None) -> Chart | N
         "serving.kv_usage_fraction.mean",
         "serving.kv_usage_fraction.max",
         "memory.kv_useful_fraction",
+        "memory.kv_reserved_waste_fraction",
         "memory.kv_internal_waste_fraction",
+        "memory.kv_external_waste_fraction",
         "serving.preemption_count",
     ]
     table = style.metric_table(names, result, baseline)

@@ -167,7 +167,7 @@ def test_s4_pages_hold_what_slots_waste_and_more_decode_at_once(planner):
         assert sum(found[f"memory.kv_{use}_fraction"] for use in uses) == pytest.approx(1.0)
     batches = pages["serving.mean_batch_size"] / slots["serving.mean_batch_size"]
     tokens = pages["serving.output_token_per_s"] / slots["serving.output_token_per_s"]
-    assert batches > 6
+    assert batches > 5
     assert 1.4 < tokens < batches / 3  # memory no longer binds
 
 
