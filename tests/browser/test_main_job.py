@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import Site
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, WebSocketRoute
 
 pytestmark = pytest.mark.browser
 WAIT_MS = 60_000
@@ -146,6 +146,32 @@ def test_a_wrong_value_is_told_at_its_field_and_nothing_is_lost(page: "Page") ->
     assert field.input_value() == "3 furlongs"
     assert field.get_attribute("aria-invalid") == "true"
     assert "token/s" in tile(page, "Throughput per chip")
+
+
+def test_a_dropped_socket_comes_back_where_it_was(page: "Page") -> None:
+    """The lid closes after the first message; the page asks for what it missed, and the charts catch up."""
+    opened: list[str] = []
+
+    def drop_the_first(route: "WebSocketRoute") -> None:
+        opened.append(route.url)
+        server = route.connect_to_server()
+        if len(opened) == 1:
+
+            def one_message_then_gone(message: "str | bytes") -> None:
+                route.send(message)
+                route.close(code=1001)
+
+            server.on_message(one_message_then_gone)
+
+    story(page, "Double the HBM bandwidth")
+    page.route_web_socket(re.compile(r"/ws/runs/"), drop_the_first)
+    change(page, "workload.request_count", "200000")
+    finished(page)
+    page.locator("#panel:not(.stale) #chart-doublings").wait_for(timeout=WAIT_MS)
+    assert "200,000 requests" in page.locator("#chart-over-time").inner_text()
+    asked = [int(address.rsplit("after=", 1)[1]) for address in opened]
+    assert len(asked) >= 2
+    assert asked[1] > asked[0]
 
 
 def test_why_opens_the_expression_behind_a_number(page: "Page") -> None:
