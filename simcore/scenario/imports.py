@@ -13,10 +13,17 @@ from typing import Any, Final
 
 from simcore.catalog import Catalog
 from simcore.catalog.catalog import plain_model_name
+from simcore.catalog.huggingface import architecture_from_config
+from simcore.catalog.parameters import active_parameter_count
+from simcore.catalog.types import LlmArchitecture
 from simcore.errors import InputError, Message
 from simcore.scenario.documents import load_document
 from simcore.scenario.schema import Scenario
 
+LIGHT_REQUEST_PER_S: Final = 2.5  # per chip, however small the model
+BEARABLE_PARAMETER_PER_S: Final = (
+    20e9  # active parameters × requests per second and chip, about half of capacity
+)
 MAX_TEXT_BYTES = 200_000
 DEFAULT_CHIP_COUNT: Final = 8
 
@@ -98,7 +105,9 @@ def document_from_text(text: str, catalog: Catalog) -> tuple[dict[str, Any], lis
             "got {got!r}, which is neither a model id, nor JSON, nor a vllm serve line; paste one of those",
             got=stripped[:60],
         )
-    return _from_model_id(words[0] if words else stripped, catalog), []
+    document = _from_model_id(words[0] if words else stripped, catalog)
+    _at_a_moderate_load(document, catalog.model(document["model"]["name"]))
+    return document, []
 
 
 def _words(text: str) -> list[str]:
@@ -134,7 +143,10 @@ def _from_document(document: dict[str, Any], catalog: Catalog) -> tuple[dict[str
     if not _CONFIG_KEYS & document.keys():
         return document, []
     name = str(document.get("_name_or_path") or document.get("model_type") or "config.json")[:200]
-    return {"name": name, "model": {"name": name, "config": document}}, []
+    architecture, _ = architecture_from_config(document, name=name)
+    scenario: dict[str, Any] = {"name": name, "model": {"name": name, "config": document}}
+    _at_a_moderate_load(scenario, architecture)
+    return scenario, []
 
 
 def _is_engine_arguments(document: dict[str, Any]) -> bool:
@@ -212,6 +224,7 @@ def _from_pairs(
                 )
             )
     _own_the_chips_it_uses(document)
+    _at_a_moderate_load(document, catalog.model(document["model"]["name"]))
     return document, warnings
 
 
@@ -271,13 +284,17 @@ def _put(document: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _own_the_chips_it_uses(document: dict[str, Any]) -> None:
-    """A line that says how it cuts the model owns just those chips; one that does not keeps the default's.
-
-    A line says nothing of its load: as in the default scenario, one request per second and chip arrives.
-    """
+    """A line that says how it cuts the model owns just those chips; one that does not keeps the default's."""
     serving = document.get("serving", {})
     parallelism = serving.get("parallelism", {})
     used = parallelism.get("tp", 1) * parallelism.get("pp", 1) * serving.get("replica_count", 1)
     if ("tp" in parallelism and used > 0) or used > DEFAULT_CHIP_COUNT:
         document["hardware"] = {"chip_count": used}
-        document["workload"] = {"arrivals": {"kind": "poisson", "request_per_s": float(used)}}
+
+
+def _at_a_moderate_load(document: dict[str, Any], architecture: LlmArchitecture) -> None:
+    """What people paste says nothing of its load: one that chips of today bear, the less the larger the model."""
+    chips = document.get("hardware", {}).get("chip_count", DEFAULT_CHIP_COUNT)
+    per_chip = min(LIGHT_REQUEST_PER_S, BEARABLE_PARAMETER_PER_S / active_parameter_count(architecture).value)
+    rate = float(f"{max(chips * per_chip, 0.01):.1g}")
+    document["workload"] = {"arrivals": {"kind": "poisson", "request_per_s": rate}}

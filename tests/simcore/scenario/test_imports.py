@@ -239,11 +239,21 @@ def test_a_line_that_cuts_the_model_owns_the_chips_it_uses(paste, options, chips
     assert (pool.chip_count, pool.replica_count) == (chips, replicas)
 
 
-def test_the_load_per_chip_is_that_of_the_default_scenario(paste):
-    document, _ = paste(f"{LINE} -tp 4")
-    default = Scenario(name="x")
-    wanted = Scenario.parse(document).workload.arrivals.request_per_s
-    assert wanted / 4 == default.workload.arrivals.request_per_s / default.hardware.chip_count
+@pytest.mark.parametrize(
+    "text",
+    [
+        "meta-llama/Llama-3.1-70B-Instruct",
+        "Qwen/Qwen3-32B",
+        "vllm serve openai/gpt-oss-120b",
+        f"{LINE} -tp 4",
+        f"{LINE} --tensor-parallel-size 8 --max-num-seqs 77",
+    ],
+)
+def test_a_pasted_baseline_is_neither_idle_nor_overloaded(paste, text):
+    document, _ = paste(text)
+    planned = plan(Scenario.parse(document))
+    point = planned.serving.pool.operating_point
+    assert 0.05 < point.offered_request_per_s / point.capacity_request_per_s < 0.9
 
 
 def test_a_line_that_does_not_cut_it_gets_the_smallest_cut_that_fits(paste):
