@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
 from explorer import wording
 from explorer.charts import style
-from explorer.charts.style import Cell, Chart, Result, Table
+from explorer.charts.style import Cell, Chart, Result, Segment, StackBar, Table
 
 KPIS = (
     "memory.kv_token_capacity",
@@ -156,6 +156,66 @@ def _title(rows: Sequence[Mapping[str, Any]]) -> str:
 def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
     parts = ", ".join(f"{_item(row)} {style.number(float(row['bytes']), 'bytes')}" for row in rows)
     return _("Memory of one chip, from top to bottom: %(parts)s.") % {"parts": parts}
+
+
+PARTS: Final = (
+    ("memory.kv_useful_fraction", "hbm", False),
+    ("memory.kv_reserved_waste_fraction", "queue", True),
+    ("memory.kv_internal_waste_fraction", "bubble", True),
+    ("memory.kv_external_waste_fraction", "failure", True),
+)
+
+
+def kv_parts(result: Result | None, baseline: Result | None = None) -> Chart | None:
+    """What allocated KV memory holds: tokens, promises, rounding, and gaps; now and in the baseline."""
+    useful = style.metric(result, "memory.kv_useful_fraction")
+    if useful is None:
+        return None
+    bars = [_parts_bar(_("Now"), result)]
+    if style.metric(baseline, "memory.kv_useful_fraction") is not None:
+        bars.insert(0, _parts_bar(_("Baseline"), baseline))
+    names = [name for name, _resource, _hatched in PARTS]
+    told = style.tiles(names, result)
+    before = style.metric(baseline, "memory.kv_useful_fraction")
+    words = {"share": style.percent(useful), "before": style.percent(before or 0.0)}
+    title = _("%(share)s of the KV memory holds tokens") % words
+    if before is not None and abs(before - useful) > 5e-4:
+        title = _("%(share)s of the KV memory holds tokens, %(before)s in the baseline") % words
+    return Chart(
+        slug="kv-parts",
+        title=title,
+        axis=_("Share of the KV memory, mean over the run"),
+        summary=", ".join(f"{item.label} {item.number}" for item in told),
+        source=_("Simulated"),
+        draw="stack",
+        body=tuple(bars),
+        table=style.metric_table(names, result, baseline),
+        open_table=True,
+        wide=True,
+    )
+
+
+def _parts_bar(name: str, result: Result | None) -> StackBar:
+    left = 0.0
+    segments = []
+    for metric, resource, hatched in PARTS:
+        share = style.metric(result, metric) or 0.0
+        width = share * 96.0
+        if share > 0.002:
+            segments.append(
+                Segment(
+                    resource=resource,
+                    label=wording.label(metric),
+                    left=round(left, 3),
+                    width=round(width, 3),
+                    text=style.percent(share) if width > 9 and not hatched else "",
+                    on="on-l",
+                    hatched=hatched,
+                )
+            )
+        left += width
+    useful = style.metric(result, PARTS[0][0]) or 0.0
+    return StackBar(name=name, total=style.percent(useful), width=96.0, segments=tuple(segments))
 
 
 def headline(result: Result | None) -> str:

@@ -3,43 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
 
 from explorer import wording
 from explorer.charts import style
-from explorer.charts.style import Bar, Cell, Chart, Result, Table
+from explorer.charts.style import Bar, Cell, Chart, Result, Segment, StackBar, Table
 
 _SMALL_FRACTION = 0.002  # of the widest bar: below this a segment is left to the table
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
-    """One resource's part of a bar; positions are per cent of the plot's width."""
-
-    resource: str
-    label: str
-    left: float
-    width: float
-    text: str
-    on: str  # ink that stands on this mark: on-d or on-l
-    hatched: bool
-
-    @property
-    def middle(self) -> float:
-        return self.left + self.width / 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StackBar:
-    """A bar of segments with its own title and total."""
-
-    name: str
-    total: str
-    width: float
-    segments: tuple[Segment, ...]
 
 
 def where_time_goes(result: Result | None, baseline: Result | None = None) -> Chart | None:

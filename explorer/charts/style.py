@@ -94,6 +94,33 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """One resource's part of a bar; positions are per cent of the plot's width."""
+
+    resource: str
+    label: str
+    left: float
+    width: float
+    text: str
+    on: str  # ink that stands on this mark: on-d or on-l
+    hatched: bool
+
+    @property
+    def middle(self) -> float:
+        return self.left + self.width / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackBar:
+    """A bar of segments with its own title and total."""
+
+    name: str
+    total: str
+    width: float
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
     """A labelled bar from zero; negative values go left of it."""
 

@@ -304,3 +304,15 @@ def test_labels_inside_a_param_are_translated_and_numbers_stay(words: str, chine
     assert charts.translated(row) == words
     with translation.override("zh-hans"):
         assert charts.translated(row) == chinese
+
+
+def test_kv_memory_is_told_in_parts_of_a_whole() -> None:
+    result = documents.serving()
+    parts = {"useful": 0.15, "reserved_waste": 0.05, "internal_waste": 0.7, "external_waste": 0.1}
+    result["metrics"] |= {f"memory.kv_{name}_fraction": share for name, share in parts.items()}
+    chart = memory.kv_parts(result)
+    assert chart is not None
+    (bar,) = chart.body
+    assert sum(part.width for part in bar.segments) == pytest.approx(96, abs=0.01)
+    assert chart.title == "15.0 % of the KV memory holds tokens"
+    assert memory.kv_parts(SERVES) is None
