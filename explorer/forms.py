@@ -487,6 +487,8 @@ def _literals(annotation: Any) -> tuple[Any, ...]:
     """The values of a literal; none where a number may be written as well."""
     if typing.get_origin(annotation) is Literal:
         return typing.get_args(annotation)
+    if annotation is bool:
+        return (True, False)
     members = _members(annotation)
     if members and all(one is type(None) or _literals(one) for one in members):
         return tuple(option for one in members if one is not type(None) for option in _literals(one))
@@ -495,6 +497,8 @@ def _literals(annotation: Any) -> tuple[Any, ...]:
 
 def _choice_text(option: str) -> str:
     """`rail_only` -> "rail-only", translated."""
+    if option in ("true", "false"):
+        return _("yes") if option == "true" else _("no")
     return _(option.replace("_", " ")) if option else ""
 
 
@@ -515,7 +519,7 @@ def _placeholder(leaf: _Leaf, view: _View) -> tuple[str, str]:
             return f"{default:g}", ""
         if dimension == "s":
             return " ".join(printed(float(default), dimension)).strip(), ""
-        return f"{default:,g}", unit
+        return f"{default:,.0f}" if float(default).is_integer() else f"{default:,g}", unit
     return shown(default), ""
 
 

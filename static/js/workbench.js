@@ -10,6 +10,7 @@ import { RunSocket } from "./socket.js";
 const root = document.getElementById("workbench");
 const find = (selector, scope = document) => scope.querySelector(selector);
 const marker = () => find("#run");
+const WHY_EMPTY = find("#why").innerHTML;
 const REFRESH_MS = 150;
 const UNDRAWN = new Set(["run.stage", "run.finding", "run.warning", "run.figure"]);
 
@@ -287,6 +288,7 @@ async function openWhy(metric, opener) {
 }
 
 function reloadWhy() {
+  if (marker().dataset.status === "failed") find("#why").innerHTML = WHY_EMPTY; // no number is left to explain
   const open = find("#bench").dataset.why === "open";
   if (!open || marker().dataset.status !== "finished") return;
   const first = find('[data-why="compute.decode_step_s"]') ?? find("#strip [data-why]");

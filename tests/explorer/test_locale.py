@@ -59,13 +59,15 @@ def msgids() -> set[str]:
 
 def _choices() -> Iterator[str]:
     """What a select of the form offers, but for names of the catalog and of number formats."""
-    documents: list[dict[str, Any]] = [{"name": "x"}]
+    documents: list[dict[str, Any]] = [{"name": "x"}, {"name": "x", "workload": {"kind": "training"}}]
     documents += [{"name": "x", "topology": {"kind": kind.default}} for kind in _kinds("topology")]
     for document in documents:
         for field in outline(document).fields:
             if field.path not in CATALOG_PATHS:
                 yield from (
-                    value.replace("_", " ") for value, _ in field.choices if not re.search(r"\d", value)
+                    value.replace("_", " ")
+                    for value, _ in field.choices
+                    if not re.search(r"\d|true|false", value)
                 )
 
 
