@@ -85,7 +85,7 @@ def first_waiting_tokens(lane: Any, room: Any, inputs: Any) -> int:
     return tokens
 
 
-@compiled_in_place
+@inlined
 def blocks_to_admit(lane: Any, rows: Any, setup: Any, tree: Any, tokens: int) -> int:
     """Blocks that admitting the first in line takes: those of its next `tokens`, or all that it is promised.
 
@@ -190,7 +190,7 @@ def leave_decode(lane: Any, seat: Any, phases: Any, setup: Any) -> int:
     return held
 
 
-@compiled_in_place
+@inlined
 def give_back(lane: Any, rows: Any, setup: Any, tree: Any, request: int, held: int) -> None:
     """Give back the blocks of a sequence that is done."""
     if setup.pages == 1:
