@@ -1,1 +1,1 @@
-"""Where bytes live: tiers, the KV budget of a replica, the paged pool."""
+"""Where bytes live: tiers and offload, the KV budget of a replica, its pool and allocators, prefix caching."""
