@@ -196,7 +196,8 @@ def _mixed_s(table: StepTimeTable, mix: Mix, batch: Floats, budget: float) -> Fl
 def _prompts_together(scheduler: SchedulerParameters, mix: Mix, ended: Floats) -> Floats:
     """Prompts of a prefill-only iteration: those that came since the last one, one at least."""
     most = max(1.0, np.floor(scheduler.max_num_batched_tokens / mix.input_tokens))
-    return np.minimum(ended / -np.expm1(-ended), most)
+    together: Floats = np.minimum(ended / -np.expm1(-ended), most)
+    return together
 
 
 def _prompts_s(table: StepTimeTable, mix: Mix, prompts: Floats) -> Floats:
