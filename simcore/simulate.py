@@ -19,6 +19,7 @@ import numpy as np
 
 from simcore.errors import Message
 from simcore.plan import ENGINE_VERSION, Plan, ServingPlan, TrainingPlan
+from simcore.plan.bands import serving_bands
 from simcore.plan.serving import lane_block_count
 from simcore.plan.slices import replica_hosts
 from simcore.plan.training import utilisation_term
@@ -164,9 +165,11 @@ def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEven
             "warnings": [warning.as_dict() for warning in outcome.warnings],
         },
     )
+    everything = {**result.metrics, **metrics, **{name: term.value for name, term in money.items()}}
     return replace(
         result,
-        metrics={**result.metrics, **metrics, **{name: term.value for name, term in money.items()}},
+        metrics=everything,
+        bands=serving_bands(serving, everything),
         series={**result.series, **series, **outcome.cdfs},
         tables={**result.tables, **tables},
         warnings=(*result.warnings, *outcome.warnings),

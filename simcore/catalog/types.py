@@ -327,7 +327,7 @@ class StepOverhead:
     per_iteration_s: float
     per_layer_s: float
     per_sequence_s: float
-    rank_skew_s: float = 8e-6  # per layer, what tensor-parallel ranks lose by not arriving together
+    rank_skew_s: float = 4e-6  # per layer and doubling of tensor-parallel ranks that wait for each other
     eager_per_layer_s: float = 0.0
     mape_fraction: float
     source: Source

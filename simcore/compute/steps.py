@@ -185,7 +185,10 @@ def decode_shares(table: StepTimeTable, *, batch: int, context_tokens: float) ->
         compute_s=float(table.linear_compute_s[batch] + table.head_compute_s[batch]) + busy,
         hbm_s=float(table.linear_hbm_s[batch] + table.head_hbm_s[batch]) + attention_s - busy,
         scaleup_s=float(table.comm_s[batch]),
-        host_s=float(table.linear_launch_s[batch]) + table.overhead_s + batch * table.overhead_s_per_sequence,
+        host_s=float(table.linear_launch_s[batch])
+        + _head_idle_s(table, batch)
+        + table.overhead_s
+        + batch * table.overhead_s_per_sequence,
     )
 
 
@@ -201,8 +204,16 @@ def prefill_shares(table: StepTimeTable, *, tokens: int, done_tokens: float = 0.
         compute_s=float(table.linear_compute_s[tokens] + table.head_compute_s[1]) + busy,
         hbm_s=float(table.linear_hbm_s[tokens] + table.head_hbm_s[1]) + attention_s - busy,
         scaleup_s=float(table.comm_s[tokens]),
-        host_s=float(table.linear_launch_s[tokens]) + table.overhead_s + table.overhead_s_per_sequence,
+        host_s=float(table.linear_launch_s[tokens])
+        + _head_idle_s(table, 1)
+        + table.overhead_s
+        + table.overhead_s_per_sequence,
     )
+
+
+def _head_idle_s(table: StepTimeTable, sequences: int) -> float:
+    """What tiles and waves of the LM head leave idle, beside its arithmetic and its wait for memory."""
+    return float(table.head_s[sequences] - table.head_compute_s[sequences] - table.head_hbm_s[sequences])
 
 
 def roofline_bound(table: StepTimeTable, *, batch: int, context_tokens: float) -> Bound:

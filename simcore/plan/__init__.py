@@ -11,11 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 from simcore.catalog import Catalog, default_catalog
+from simcore.catalog.catalog import CLASS_DEFAULT
 from simcore.cost import CostModel, cost_model, switch_for
 from simcore.errors import InputError, Message
 from simcore.fabric import Fabric, build_fabric
 from simcore.memory.allocators import READS_TRUE_LENGTH, AllocatorKind
 from simcore.memory.engines import engine_constants
+from simcore.plan.bands import extrapolation
 from simcore.plan.closed_forms import cluster_tables, cluster_terms, pool_tables, pool_terms
 from simcore.plan.digest import ENGINE_VERSION, digest_of
 from simcore.plan.resolve import Hardware, resolve_hardware, resolve_model
@@ -143,6 +145,7 @@ def _serving(
         server=hardware.server,
         fabric=fabric,
         calibration=hardware.calibration,
+        default_residuals=catalog.calibrations[CLASS_DEFAULT].residuals,
         reference_scaleup_bytes_per_s=hardware.reference_scaleup_bytes_per_s,
         spec=spec,
         engine=engine,
@@ -155,8 +158,10 @@ def _serving(
     )
     pool = build_pool(inputs, hardware.chip)
     idle = chip_count - pool.chip_count
-    return ServingPlan(inputs=inputs, pool=pool, idle_chip_count=idle), [
+    planned = ServingPlan(inputs=inputs, pool=pool, idle_chip_count=idle)
+    return planned, [
         *warnings,
+        *extrapolation(planned),
         *_trace_warnings(trace),
         *_serving_warnings(requests, idle, pool, spec.kv.allocator),
     ]

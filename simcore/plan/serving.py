@@ -238,6 +238,7 @@ def _lane_table(
         max_sequences=scheduler.max_num_seqs,
         communication_s=all_reduces_per_step(inputs) * each_s,
         attention=inputs.spec.attention,
+        engine=inputs.engine.name,
     )
     return table if parallelism.pp == 1 else _all_stages(table, parallelism.pp)
 
@@ -334,6 +335,7 @@ def _step_terms(
         kv_dtype=inputs.kv_dtype,
         max_tokens=scheduler.max_num_batched_tokens,
         attention=inputs.spec.attention,
+        engine=inputs.engine.name,
     )
     batch = float(max(1, round(point.batch)))
     chunk = float(min(max(1, round(point.input_tokens)), scheduler.max_num_batched_tokens))

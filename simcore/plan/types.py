@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from simcore.catalog.kernels import Residuals
 from simcore.catalog.types import Calibration, Chip, LlmArchitecture, Server
 from simcore.compute.step_table import StepTimeTable
 from simcore.cost import CostModel
@@ -76,6 +77,7 @@ class PoolInputs:
     server: Server
     fabric: Fabric
     calibration: Calibration
+    default_residuals: Mapping[str, Residuals]  # of steps on chips that were not measured
     reference_scaleup_bytes_per_s: float | None
     spec: Serving
     engine: EngineConstants

@@ -24,7 +24,7 @@ GPUS = {
 # operation of a fit -> its name in the measurements, whose implementation, and up to which payload
 MEASURED_AS = {
     "all_to_all": ("alltoall", "nccl", float("inf")),
-    "custom_all_reduce": ("all_reduce", "custom-vllm", 8 * 2**20),
+    "custom_all_reduce": ("all_reduce", "custom", 8 * 2**20),
 }
 FITTED = [slug for slug, item in CATALOG.calibrations.items() if not item.is_class_default]
 

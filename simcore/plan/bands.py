@@ -1,0 +1,179 @@
+"""Error bands of the headlines: between which values nine of ten measurements of such a setting fall.
+
+A band is the value times the 5 % and 95 % quantiles of measured ÷ predicted, over rows of the same regime that
+no fit has seen. Regimes, nearest first: decode steps of this engine on this chip, of another engine on it,
+then chips whose kernels were fitted but whose steps were not, then chips that were not measured at all. What
+was not measured widens the band, and says so: expert layers by the residuals of their kernels; a batch, a
+context or a rank count beyond the measured ones by as much again (`compute.extrapolated`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from simcore.catalog.kernels import Residuals
+from simcore.catalog.types import Calibration
+from simcore.errors import Message
+from simcore.plan.types import ServingPlan
+
+LEVEL: Final = 0.9
+_EAGER: Final = "vLLM 0.2"
+_OTHER_VENDOR_RATIO: Final = 1.3  # assumed: no step of another vendor's chip was compared
+_UNMEASURED_EXPERTS_RATIO: Final = 1.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """Between which multiples of a predicted value measurements fall, and why."""
+
+    low_ratio: float
+    high_ratio: float
+    basis: str
+
+    def around(self, value: float) -> dict[str, Any]:
+        return {
+            "low": value * self.low_ratio,
+            "high": value * self.high_ratio,
+            "level": LEVEL,
+            "basis": self.basis,
+        }
+
+    def widened(self, low_ratio: float, high_ratio: float, reason: str) -> Band:
+        return replace(
+            self,
+            low_ratio=self.low_ratio * min(1.0, low_ratio),
+            high_ratio=self.high_ratio * max(1.0, high_ratio),
+            basis=f"{self.basis}; wider: {reason}",
+        )
+
+    @property
+    def inverse(self) -> Band:
+        """Of a rate, where the band is that of a time."""
+        return replace(self, low_ratio=1.0 / self.high_ratio, high_ratio=1.0 / self.low_ratio)
+
+
+def serving_bands(serving: ServingPlan, metrics: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The band of each headline that is among the metrics."""
+    decode = _step_band(serving, "tpot")
+    first = _step_band(serving, "ttft")
+    found: dict[str, Band] = {
+        "compute.decode_step_s": decode,
+        "serving.tpot_s.mean": decode,
+        "compute.prefill_step_s": _prefill_band(serving),
+        "serving.ttft_s.p50": first,
+        "serving.capacity_request_per_s": decode.inverse,
+    }
+    return {
+        name: band.around(float(metrics[name]))
+        for name, band in found.items()
+        if isinstance(metrics.get(name), int | float)
+    }
+
+
+def extrapolation(serving: ServingPlan) -> list[Message]:
+    """What lies beyond the settings that the step model was compared with."""
+    beyond = _beyond(serving)
+    if not beyond:
+        return []
+    return [
+        Message(
+            code="compute.extrapolated",
+            template="Step times are extrapolated: {reasons}; their error bands are wider",
+            params={"reasons": "; ".join(beyond)},
+            path="serving",
+        )
+    ]
+
+
+def _beyond(serving: ServingPlan) -> list[str]:
+    pool, calibration = serving.pool, serving.inputs.calibration
+    reach, point = calibration.step_range, pool.operating_point
+    if reach is None:
+        return ["no served model was measured on this chip"]
+    found = []
+    if point.batch > reach.most_sequences_count:
+        found.append(f"{point.batch:.0f} sequences, measured up to {reach.most_sequences_count:.0f}")
+    if point.context_tokens > reach.most_context_tokens:
+        found.append(
+            f"{point.context_tokens:,.0f} tokens of context, measured up to {reach.most_context_tokens:,.0f}"
+        )
+    ranks = pool.parallelism.tp_ranks
+    if ranks > reach.most_ranks_count:
+        found.append(f"{ranks} tensor parallel ranks, measured up to {reach.most_ranks_count:.0f}")
+    if not _is_plain(serving):
+        found.append("a model that is not dense with grouped-query attention, which alone was measured")
+    return found
+
+
+def _is_plain(serving: ServingPlan) -> bool:
+    arch = serving.inputs.architecture
+    return not (arch.is_moe or arch.is_mla or arch.recurrent_layers or arch.context_groups)
+
+
+def _step_band(serving: ServingPlan, phase: str) -> Band:
+    band = _of(*_nearest(serving, phase))
+    calibration, arch = serving.inputs.calibration, serving.inputs.architecture
+    if arch.is_moe:
+        experts = _expert_residuals(calibration, serving.inputs.weights_dtype)
+        if experts is None:
+            unknown = "expert layers were not measured on this chip, an assumption"
+            band = band.widened(1 / _UNMEASURED_EXPERTS_RATIO, _UNMEASURED_EXPERTS_RATIO, unknown)
+        else:
+            band = band.widened(experts.p5_ratio, experts.p95_ratio, "residuals of expert layers")
+    if serving.pool.chip.vendor != "NVIDIA":
+        band = band.widened(
+            1 / _OTHER_VENDOR_RATIO, _OTHER_VENDOR_RATIO, "another vendor's chip, an assumption"
+        )
+    beyond = [] if calibration.step_range is None else _beyond(serving)
+    if beyond:
+        band = band.widened(math.sqrt(band.low_ratio), math.sqrt(band.high_ratio), "; ".join(beyond))
+    return band
+
+
+def _nearest(serving: ServingPlan, phase: str) -> tuple[str, Residuals]:
+    """The regime whose residuals stand for this engine and chip, and how it is named."""
+    calibration, engine = serving.inputs.calibration, serving.inputs.engine
+    own = {
+        name.removeprefix(f"{phase}."): found
+        for name, found in calibration.residuals.items()
+        if name.startswith(f"{phase}.")
+    }
+    if engine.name == _EAGER and "decode.vLLM 0.2" in calibration.residuals and phase == "tpot":
+        return f"decode steps of {_EAGER} on this chip", calibration.residuals["decode.vLLM 0.2"]
+    for name, found in own.items():
+        if name.split()[0] == engine.family:
+            return f"{_SAID[phase]} of {engine.family} on this chip", found
+    if own:
+        name, found = next(iter(own.items()))
+        return f"{_SAID[phase]} of {name.split()[0]} on this chip", found
+    kind = "kernels" if calibration.kernels.gemm else "class"
+    said = "chips whose kernels alone were fitted" if kind == "kernels" else "chips that were not measured"
+    return f"{_SAID[phase]} on {said}", serving.inputs.default_residuals[f"{phase}.{kind}"]
+
+
+_SAID: Final = {"tpot": "time per output token", "ttft": "median time to first token"}
+
+
+def _of(name: str, residuals: Residuals) -> Band:
+    basis = f"{name}: {residuals.row_count} measurements that were not fitted"
+    return Band(low_ratio=residuals.p5_ratio, high_ratio=residuals.p95_ratio, basis=basis)
+
+
+def _prefill_band(serving: ServingPlan) -> Band:
+    """Prompts alone were measured on the eager engine of 2023 only; elsewhere their products stand for them."""
+    calibration, engine = serving.inputs.calibration, serving.inputs.engine
+    eager = calibration.residuals.get(f"prefill.{_EAGER}")
+    if engine.name == _EAGER and eager is not None:
+        return _of(f"prefills of {_EAGER} on this chip", eager)
+    products = calibration.residuals.get(f"gemm.{serving.inputs.weights_dtype}")
+    if products is None:
+        unmeasured = serving.inputs.default_residuals["tpot.class"]
+        return _of("time per output token on chips that were not measured", unmeasured)
+    return _of(f"matrix products in {serving.inputs.weights_dtype} on this chip", products)
+
+
+def _expert_residuals(calibration: Calibration, weights_dtype: str) -> Residuals | None:
+    return calibration.residuals.get(f"experts.{weights_dtype}")

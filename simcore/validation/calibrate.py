@@ -1,0 +1,390 @@
+"""`trimtab calibrate`: from measured rows to a calibration of one chip, with the error before and after.
+
+Kernel rows give the constants of `compute/kernels.py` and collectives (`compute/fitting.py`); rows of served
+models (`step_rows.py`) give what an engine adds to a step, by engine and version, and the residuals from which
+error bands are read. What the rows say nothing about stays as the chip's present calibration has it. A fit
+replaces the plain roofline only where it is closer on the rows that it has not seen.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from simcore.catalog import Catalog
+from simcore.catalog.kernels import FitRecord, Kernels, Residuals
+from simcore.catalog.types import Calibration, Chip, Source, StepOverhead, StepRange
+from simcore.compute.fit_rows import Group, read_rows
+from simcore.compute.fitting import (
+    Bound,
+    fit_collective,
+    fit_kernel,
+    least_squares,
+    predicted_s,
+    roofline_predicted_s,
+)
+from simcore.compute.roofline import Floats
+from simcore.fabric.collectives import bus_factor
+from simcore.validation.step_rows import (
+    EAGER_ENGINE,
+    GRAPH_ENGINE,
+    StepRow,
+    StepRows,
+    architecture,
+    holds_steps,
+    read_steps,
+    served_ttft_s,
+    step_tables,
+)
+from simcore.validation.step_rows import predicted_s as step_predicted_s
+
+_KERNEL_FIELDS: Final = {
+    "gemm": "gemm",
+    "experts": "experts",
+    "attention_prefill": "attention_prefill",
+    "attention_decode": "attention_decode",
+}
+Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regime:
+    """One line of the report: errors before and after, on rows seen and not seen."""
+
+    name: str
+    source: str
+    fitted_rows: int
+    held_out_rows: int
+    before_fraction: float  # mean error of the present calibration, all rows
+    fitted_mape_fraction: float
+    held_out_mape_fraction: float
+    held_out_median_fraction: float
+    is_kept: bool = True  # False: the present calibration is closer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    calibration: Calibration
+    regimes: tuple[Regime, ...]
+    rejected: Mapping[str, int]
+
+
+def calibrate(
+    paths: Sequence[Path], chip: Chip, catalog: Catalog, *, fitted_on: str, prefer: str = "vllm"
+) -> Outcome:
+    """Fit what the rows allow. `prefer` names the source where several measured the same kernel."""
+    present = catalog.calibration_for(chip)
+    steps = [path for path in paths if holds_steps(_columns(path))]
+    kernels = [path for path in paths if path not in steps]
+    calibration = replace(present, fitted_on=fitted_on, is_class_default=False)
+    regimes: list[Regime] = []
+    rejected: Counter[str] = Counter()
+    if kernels:
+        measured = read_rows(kernels, chip)
+        rejected.update(measured.rejected)
+        calibration, found = _with_kernels(calibration, measured.groups, chip, prefer)
+        regimes += found
+    if steps:
+        rows = read_steps(steps, chip, catalog)
+        rejected.update(rows.rejected)
+        calibration, found = _with_steps(calibration, present, rows, chip, catalog)
+        regimes += found
+    return Outcome(calibration=calibration, regimes=tuple(regimes), rejected=rejected)
+
+
+def _columns(path: Path) -> list[str]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return next(csv.reader(file), [])
+
+
+# ---- kernels and collectives ------------------------------------------------------------------------
+
+
+def _with_kernels(
+    present: Calibration, groups: Iterable[Group], chip: Chip, prefer: str
+) -> tuple[Calibration, list[Regime]]:
+    kernels: dict[str, dict[str, FitRecord]] = {
+        name: dict(getattr(present.kernels, name)) for name in _KERNEL_FIELDS.values()
+    }
+    residuals, collectives = dict(present.residuals), dict(present.collectives)
+    regimes = []
+    for group in _chosen(groups, prefer):
+        key = group.key
+        if key.kind == "collective":
+            operation, _, ranks = key.dtype.partition("/")
+            if "custom" in key.source:
+                operation = f"custom_{operation}"
+            regime, fit = _collective(group, operation, int(ranks), present)
+            collectives[operation, int(ranks)] = fit
+            regimes.append(regime)
+            continue
+        source = Source(title=f"fit of {key.source}", kind="measured", note="one shape in four held out")
+        record = fit_kernel(group, chip, source=source)
+        regime = _kernel_regime(group, record, chip, present)
+        regimes.append(regime)
+        if regime.is_kept:
+            kernels[_KERNEL_FIELDS[key.kind]][key.dtype] = record
+            residuals[regime.name] = _residuals(
+                predicted_s(record, group, chip), group.measured_s, group.held_out, source
+            )
+    typed: dict[str, Any] = kernels
+    changed = replace(present, kernels=Kernels(**typed), residuals=residuals, collectives=collectives)
+    return changed, regimes
+
+
+def _chosen(groups: Iterable[Group], prefer: str) -> list[Group]:
+    """One source per kernel: the preferred one, then the one with most rows."""
+    by_kernel: dict[tuple[str, str, bool], list[Group]] = defaultdict(list)
+    for group in groups:
+        custom = "custom" in group.key.source
+        by_kernel[group.key.kind, group.key.dtype, custom].append(group)
+    return [
+        max(found, key=lambda g: (prefer in g.key.source, len(g.measured_s), g.key.source))
+        for found in by_kernel.values()
+    ]
+
+
+def _kernel_regime(group: Group, record: FitRecord, chip: Chip, present: Calibration) -> Regime:
+    key = group.key
+    known: FitRecord | None = getattr(present.kernels, _KERNEL_FIELDS[key.kind]).get(key.dtype)
+    roofline = roofline_predicted_s(group, chip, present)
+    before = roofline if known is None else predicted_s(known, group, chip)
+    error = np.abs(before / group.measured_s - 1.0)
+    plain = np.abs(roofline / group.measured_s - 1.0)
+    return Regime(
+        name=f"{key.kind}.{key.dtype}",
+        source=key.source,
+        fitted_rows=record.fitted_rows,
+        held_out_rows=record.held_out_rows,
+        before_fraction=float(error.mean()),
+        fitted_mape_fraction=record.fitted_mape_fraction,
+        held_out_mape_fraction=record.held_out_mape_fraction,
+        held_out_median_fraction=record.held_out_median_fraction,
+        is_kept=record.held_out_mape_fraction <= float(plain[group.held_out].mean()),
+    )
+
+
+def _collective(group: Group, operation: str, ranks: int, present: Calibration) -> tuple[Regime, Any]:
+    source = Source(title=f"fit of {group.key.source}", kind="measured", note="one payload in four held out")
+    factor = bus_factor("all_reduce" if "all_reduce" in operation else "all_gather", ranks)
+    fit = fit_collective(group, bus_factor=factor, source=source)
+    moved = group.columns["bytes"] * factor
+
+    def error(known: Any) -> Floats:
+        times = known.alpha_s + known.sqrt_s_per_sqrt_byte * np.sqrt(moved) + moved / known.bus_bytes_per_s
+        found: Floats = np.abs(times / group.measured_s - 1.0)
+        return found
+
+    known = present.collectives.get((operation, ranks))
+    after, held = error(fit), group.held_out
+    regime = Regime(
+        name=f"collective.{operation}/{ranks}",
+        source=group.key.source,
+        fitted_rows=int((~held).sum()),
+        held_out_rows=int(held.sum()),
+        before_fraction=float(error(known).mean()) if known else float("nan"),
+        fitted_mape_fraction=float(after[~held].mean()),
+        held_out_mape_fraction=float(after[held].mean()) if held.any() else float("nan"),
+        held_out_median_fraction=float(np.median(after[held])) if held.any() else float("nan"),
+    )
+    return regime, fit
+
+
+def _residuals(predicted: Floats, measured: Floats, held_out: Mask, source: Source) -> Residuals:
+    """Quantiles of measured ÷ predicted over rows not fitted (over all where none was held out)."""
+    rows = held_out if held_out.any() else np.ones_like(held_out)
+    ratio = measured[rows] / predicted[rows]
+    p5, p50, p90, p95 = np.quantile(ratio, (0.05, 0.5, 0.9, 0.95))
+    return Residuals(
+        row_count=int(rows.sum()),
+        p5_ratio=float(p5),
+        p50_ratio=float(p50),
+        p90_ratio=float(p90),
+        p95_ratio=float(p95),
+        mape_fraction=float(np.abs(1.0 / ratio - 1.0).mean()),
+        source=source,
+    )
+
+
+def transfer_residuals(
+    paths: Sequence[Path], chips: Sequence[Chip], catalog: Catalog, *, kernels: bool
+) -> dict[str, Residuals]:
+    """Residuals of steps on chips as if their steps (`kernels`: True) or nothing of them had been measured:
+    what to expect of a chip that was not."""
+    default = catalog.calibrations["class-default"]
+    source = Source(
+        title=f"served models on {', '.join(chip.name for chip in chips)}, predicted without their rows",
+        kind="measured",
+        note="kernels fitted, overheads of the class" if kernels else "class defaults alone",
+    )
+    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for chip in chips:
+        own = catalog.calibration_for(chip)
+        stripped = replace(own, step_overhead=default.step_overhead, engine_overheads={})
+        rows = [row for row in read_steps(paths, chip, catalog).rows if row.engine != EAGER_ENGINE]
+        said = _predict_steps(rows, chip, stripped if kernels else default, catalog)
+        for row in rows:
+            found["tpot" if row.phase == "decode" else row.phase].append((said[row], row.measured_s))
+    suffix = "kernels" if kernels else "class"
+    residuals = {}
+    for phase, pairs in found.items():
+        predicted, measured = (np.array(column) for column in zip(*pairs, strict=True))
+        everything = np.ones(len(measured), dtype=bool)
+        residuals[f"{phase}.{suffix}"] = _residuals(predicted, measured, everything, source)
+    return residuals
+
+
+# ---- steps ------------------------------------------------------------------------------------------
+
+
+def _with_steps(
+    calibration: Calibration, present: Calibration, steps: StepRows, chip: Chip, catalog: Catalog
+) -> tuple[Calibration, list[Regime]]:
+    overheads = dict(calibration.engine_overheads)
+    changed = calibration
+    for engine in sorted({row.engine for row in steps.rows}, key=lambda name: name != GRAPH_ENGINE):
+        rows = [row for row in steps.rows if row.engine == engine and row.phase in ("tpot", "decode")]
+        overhead = fit_overhead(rows, changed, chip, catalog)
+        overheads[engine_key(engine)] = overhead
+        changed = replace(changed, engine_overheads=dict(overheads))
+        if engine == GRAPH_ENGINE:
+            changed = replace(changed, step_overhead=overhead)
+    before = _predict_steps(steps.rows, chip, present, catalog)
+    after = _predict_steps(steps.rows, chip, changed, catalog)
+    regimes, residuals = [], dict(changed.residuals)
+    by_regime: dict[tuple[str, str], list[StepRow]] = defaultdict(list)
+    for row in steps.rows:
+        if row.is_always_fitted:
+            continue
+        by_regime[row.phase, engine_key(row.engine)].append(row)
+    for (phase, engine), rows in by_regime.items():
+        regime, found = _step_regime(f"{phase}.{engine}", rows, before, after)
+        regimes.append(regime)
+        residuals[regime.name] = found
+    graph = [row for row in steps.rows if row.phase == "tpot"]
+    reach = changed.step_range
+    if graph:
+        reach = StepRange(
+            most_sequences_count=float(max(row.batch_count for row in graph)),
+            most_context_tokens=float(max(row.context_tokens for row in graph)),
+            most_ranks_count=float(max(row.tp for row in graph)),
+        )
+    return replace(changed, residuals=residuals, step_range=reach), regimes
+
+
+def engine_key(engine: str) -> str:
+    """Under which version an overhead is kept: the first that it holds for."""
+    return {"vLLM 0.19": "vLLM 0.3", "TensorRT-LLM 1.0": "TensorRT-LLM 0.8"}.get(engine, engine)
+
+
+def fit_overhead(
+    rows: Sequence[StepRow], calibration: Calibration, chip: Chip, catalog: Catalog
+) -> StepOverhead:
+    """Per iteration, layer, sequence and doubling of ranks, on the rows that are not held out. Where all rows
+    are of models of one depth, the time per iteration is at most the chip's present one."""
+    fitted = [row for row in rows if not row.is_held_out]
+    eager = fitted[0].engine == EAGER_ENGINE
+    depths = {architecture(row.model, catalog).layers for row in fitted}
+    known_s = calibration.step_overhead.per_iteration_s
+    source = Source(
+        title=f"fit of {len(fitted)} decode steps of {fitted[0].engine.split()[0]} on {chip.name}",
+        kind="measured",
+        note="half of the rows held out",
+    )
+    start = StepOverhead(
+        per_iteration_s=0.0,
+        per_layer_s=0.0,
+        per_sequence_s=0.0,
+        rank_skew_s=0.0,
+        mape_fraction=0.0,
+        source=source,
+    )
+    bare = replace(calibration, step_overhead=start, engine_overheads={})
+    tables = step_tables(fitted, chip, bare, catalog)
+    depth = {key: architecture(key[1][0], catalog).layers for key in tables}
+    base, layers, sequences, doublings = (
+        np.array(column)
+        for column in zip(
+            *(
+                (
+                    step_predicted_s(row, tables[row.engine, row.lane]),
+                    float(depth[row.engine, row.lane]),
+                    float(row.batch_count),
+                    float(np.log2(row.tp)),
+                )
+                for row in fitted
+            ),
+            strict=True,
+        )
+    )
+    measured = np.log([row.measured_s for row in fitted])
+
+    def predict(values: Floats) -> Floats:
+        beside = layers * values[2] * doublings + sequences * values[1]
+        times_s: Floats = base + layers * values[0] + beside + values[3]
+        return np.maximum(times_s, layers * values[4] + beside + values[3]) if eager else times_s
+
+    bounds = [
+        Bound(start=2e-5, low=1e-7, high=3e-4),
+        Bound(start=5e-6, low=1e-8, high=1e-3),
+        Bound(start=4e-6, low=1e-8, high=1e-4),
+        Bound(start=3e-4, low=1e-4, high=3e-3)
+        if len(depths) > 1 and not eager
+        else Bound(start=known_s, low=1e-4, high=known_s),
+    ]
+    if eager:
+        bounds.append(Bound(start=4e-4, low=1e-7, high=2e-3))
+    values, _ = least_squares(predict, bounds, measured)
+    error = np.abs(predict(values) / np.exp(measured) - 1.0)
+    return replace(
+        start,
+        per_iteration_s=float(values[3]),
+        per_layer_s=float(values[0]),
+        per_sequence_s=float(values[1]),
+        rank_skew_s=float(values[2]),
+        eager_per_layer_s=float(values[4]) if eager else 0.0,
+        mape_fraction=float(error.mean()),
+    )
+
+
+def _predict_steps(
+    rows: Sequence[StepRow], chip: Chip, calibration: Calibration, catalog: Catalog
+) -> dict[StepRow, float]:
+    """What a calibration says of each row."""
+    tables = step_tables(rows, chip, calibration, catalog)
+    calibrated = replace(catalog, calibrations={**catalog.calibrations, chip.calibration: calibration})
+    return {
+        row: served_ttft_s(row, chip, calibrated)
+        if row.phase == "ttft"
+        else step_predicted_s(row, tables[row.engine, row.lane])
+        for row in rows
+    }
+
+
+def _step_regime(
+    name: str, rows: Sequence[StepRow], known: Mapping[StepRow, float], found: Mapping[StepRow, float]
+) -> tuple[Regime, Residuals]:
+    measured = np.array([row.measured_s for row in rows])
+    before, after = (np.array([said[row] for row in rows]) for said in (known, found))
+    held = np.array([row.is_held_out for row in rows])
+    error = np.abs(after / measured - 1.0)
+    source = Source(
+        title="closed loops and iterations of dense models, half of them held out", kind="measured"
+    )
+    regime = Regime(
+        name=name,
+        source=rows[0].engine,
+        fitted_rows=int((~held).sum()),
+        held_out_rows=int(held.sum()),
+        before_fraction=float(np.abs(before / measured - 1.0).mean()),
+        fitted_mape_fraction=float(error[~held].mean()),
+        held_out_mape_fraction=float(error[held].mean()),
+        held_out_median_fraction=float(np.median(error[held])),
+    )
+    return regime, _residuals(after, measured, held, source)
