@@ -1,4 +1,4 @@
-"""Compile the engine's kernel, so that the first user does not wait for it.
+"""Compile the kernels of the engine and of the allocators, so that the first user does not wait for it.
 
 The install step calls `warm()`; machine code then lies on disk. The types of all arguments are the same for
 every scenario, so one tiny run compiles everything.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from simcore.compute.step_table import StepTimeTable
+from simcore.memory.allocators import occupancy
 from simcore.serving.engine import Engine
 from simcore.serving.ordering import sorted_values
 from simcore.serving.router import RoundRobin
@@ -17,7 +18,7 @@ from simcore.workload.requests import Requests
 
 
 def warm() -> None:
-    """Run three requests through every scheduler, and sort enough values."""
+    """Run three requests through every scheduler, one through an allocator, and sort enough values."""
     requests = Requests(
         arrival_s=np.zeros(3), input_tokens=np.full(3, 5), output_tokens=np.full(3, 4), concurrency=2
     )
@@ -32,6 +33,8 @@ def warm() -> None:
             requests=requests,
         )
         engine.run()
+    one = np.ones(1, np.int64)
+    occupancy("paged", one, one, capacity_tokens=64, max_model_len=64)
     sorted_values(np.zeros(4096))  # metrics of many requests; fewer are sorted by numpy
 
 

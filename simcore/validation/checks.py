@@ -30,6 +30,7 @@ from simcore.reliability import (
     waste_fraction,
     young_interval_s,
 )
+from simcore.validation.memory import MEMORY_CHECKS
 from simcore.validation.training import TRAINING_CHECKS
 
 Inputs = Mapping[str, Any]
@@ -201,5 +202,6 @@ CHECKS: Final[Mapping[str, Callable[[Inputs], float]]] = {
     "slice_goodput": _slice_goodput,
     "slice_goodput_ratio": _slice_goodput_ratio,
     "torus_bisection": _torus_bisection,
+    **MEMORY_CHECKS,
     **TRAINING_CHECKS,
 }

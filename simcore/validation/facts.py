@@ -19,6 +19,7 @@ from simcore.errors import TrimtabError
 from simcore.units import printed_text
 from simcore.validation.checks import CHECKS
 
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 DATA: Final = Path(__file__).parent / "data"
 
 
@@ -103,7 +104,7 @@ def load_facts(data: Path = DATA) -> list[Fact]:
     """All facts, by file and in file order."""
     found = []
     for path in sorted(data.glob("*.yaml")):
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
         found += [_fact(entry, document["sources"], path.stem) for entry in document["facts"]]
     return found
 
