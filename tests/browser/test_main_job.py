@@ -88,12 +88,12 @@ def test_s1_removing_the_spine(page: "Page") -> None:
 
 
 def test_s2_doubling_hbm_bandwidth(page: "Page") -> None:
-    """Decoding gets about 1.5 times faster, not twice, and the share of the all-reduce rises."""
+    """Decoding gets about 1.3 times faster, not twice, and the share of the all-reduce rises."""
     story(page, "Double the HBM bandwidth")
     page.locator("#chart-where-time-goes", has_text="Baseline").wait_for(timeout=WAIT_MS)
     decode = page.locator(".kpi", has_text="Decode step").inner_text()
     gain = 1 / (1 - float(re.search(r"(\d+(?:\.\d+)?) %", decode)[1]) / 100)  # type: ignore[index]
-    assert 1.35 < gain < 1.65, decode
+    assert 1.2 < gain < 1.4, decode
     row = page.locator("#chart-where-time-goes tr", has_text="Scale-up").inner_text().split("\t")
     before, now = (float(cell.removesuffix(" %")) for cell in row[1:3])
     assert now > before
@@ -186,6 +186,11 @@ def test_why_opens_the_expression_behind_a_number(page: "Page") -> None:
 
 def test_fork_pin_and_compare(page: "Page") -> None:
     story(page, "Double the HBM bandwidth")
+    page.get_by_role("link", name="Diff").click()  # a story is compared with its own baseline
+    page.locator("#chart-results").wait_for(timeout=WAIT_MS)
+    assert "HBM bandwidth" in page.locator("#chart-inputs").inner_text()
+    page.go_back()
+    page.get_by_role("button", name="Light / dark").wait_for()  # the scripts have come
     page.keyboard.press("f")
     page.locator(".idbar", has_text="fork of").wait_for(timeout=WAIT_MS)
     finished(page)
