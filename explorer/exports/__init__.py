@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from explorer.exports.entries import Entry, comparison_of
+from explorer.exports.entries import BASELINE, Entry, comparison_of
 from explorer.exports.page import comparison_page
 from simcore.errors import InputError
 from simcore.report import render
 from simcore.scenario import dump_document
 
-__all__ = ["FORMATS", "Entry", "comparison_of", "render_comparison", "scenario_yaml"]
+__all__ = ["BASELINE", "FORMATS", "Entry", "comparison_of", "render_comparison", "scenario_yaml"]
 
 FORMATS: Final[Mapping[str, str]] = {
     "html": "text/html; charset=utf-8",

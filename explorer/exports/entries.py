@@ -2,28 +2,37 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from explorer.models import Run, SavedScenario
+from explorer.models import Revision, Run, SavedScenario
 from simcore.analysis.compare import Comparison, compare
 from simcore.errors import InputError
 from simcore.scenario import Scenario
 
+BASELINE: Final = "~baseline"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One column of a comparison."""
+    """One column of a comparison: a scenario as it stands, or the baseline that it is compared with."""
 
     scenario: SavedScenario
+    revision: Revision | None
     run: Run | None
 
     @property
+    def key(self) -> str:
+        """How an address names it: the scenario's id, with `~baseline` for its baseline."""
+        is_current = self.revision is None or self.revision.pk == self.scenario.current_id
+        return str(self.scenario.pk) if is_current else f"{self.scenario.pk}{BASELINE}"
+
+    @property
     def name(self) -> str:
-        return self.scenario.name
+        return str(self.document.get("name") or self.scenario.name)
 
     @property
     def document(self) -> dict[str, Any]:
-        return self.scenario.document
+        return dict(self.revision.document) if self.revision else {}
 
     @property
     def result(self) -> dict[str, Any] | None:

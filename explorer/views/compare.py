@@ -1,8 +1,10 @@
 """Two to five scenarios beside each other, the first being the baseline.
 
-`explorer/compare.html`: `scenarios` (those chosen), `entries` (list of {scenario, run, result}), `panel` (Panel of the
-comparison, or None while fewer than two are chosen), `comparison` (`simcore.analysis.compare.Comparison` or None, once
-all have results), `query` (`s=…&s=…`, for the export links), `choices` (more scenarios to add), `formats`.
+The address names them, `s=<id>` as it stands and `s=<id>~baseline` as its baseline is.
+`explorer/compare.html`: `scenarios` (those chosen), `entries` (list of {key, name, scenario, run, result}), `panel`
+(Panel of the comparison, or None while fewer than two are chosen), `comparison`
+(`simcore.analysis.compare.Comparison` or None, once all have results), `query` (`s=…&s=…`, for the export links),
+`choices` (more scenarios to add), `formats`.
 """
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -33,10 +35,10 @@ def compare(request: HttpRequest) -> HttpResponse:
     )
     context = {
         "entries": entries,
-        "scenarios": chosen,
+        "scenarios": list(dict.fromkeys(chosen)),
         "panel": panel if ready else None,
         "comparison": exports.comparison_of(entries) if ready else None,
-        "query": urlencode([("s", str(scenario.pk)) for scenario in chosen]),
+        "query": urlencode([("s", entry.key) for entry in entries]),
         "choices": listed_scenarios(viewer).exclude(pk__in=[one.pk for one in chosen])[:50],
         "formats": exports.FORMATS,
     }
@@ -59,7 +61,14 @@ def export(request: HttpRequest, suffix: str) -> HttpResponse:
 
 
 def _entries(viewer: Viewer, keys: list[str]) -> list[exports.Entry]:
-    """The scenarios of the address, each once; one that may not be read is a 404, as everywhere."""
-    pks = dict.fromkeys(uuid_or_404(key) for key in keys[:20])
-    scenarios = [scenario_for(viewer, pk) for pk in list(pks)[:MAX_SCENARIOS]]
-    return [exports.Entry(scenario=one, run=latest_run(one.current)) for one in scenarios]
+    """The columns of the address, each once; a scenario that may not be read is a 404, as everywhere."""
+    entries = [_entry(viewer, key) for key in list(dict.fromkeys(keys[:20]))[:MAX_SCENARIOS]]
+    return list({entry.key: entry for entry in entries}.values())
+
+
+def _entry(viewer: Viewer, key: str) -> exports.Entry:
+    """`<id>` is a scenario as it stands, `<id>~baseline` the state that it is compared with."""
+    scenario = scenario_for(viewer, uuid_or_404(key.removesuffix(exports.BASELINE)))
+    pinned = scenario.baseline if key.endswith(exports.BASELINE) else None
+    revision = pinned or scenario.current
+    return exports.Entry(scenario=scenario, revision=revision, run=latest_run(revision))

@@ -44,6 +44,23 @@ def test_inputs_and_results_stand_on_one_page(pair: list[SavedScenario], as_alic
     assert "<script>alert" not in page.content.decode()
 
 
+def test_a_scenario_is_compared_with_its_own_baseline(alice: User, work: Any, as_alice: Client) -> None:
+    rails = {**DOCUMENT, "name": "Rails", "topology": {"kind": "rail_only", "radix": 64}}
+    scenario = actions.create_scenario(Viewer(user=alice), rails, baseline=DOCUMENT)
+    for run in Run.objects.filter(revision__scenario=scenario):
+        work(run)
+    address = f"s={scenario.pk}~baseline&s={scenario.pk}"
+    page = as_alice.get(f"/c/?{address}")
+    assert [entry.name for entry in page.context["entries"]] == ["Two leaves", "Rails"]
+    assert page.context["panel"] is not None
+    assert as_alice.get(f"/c/export/json/?{page.context['query']}").status_code == 200
+    assert as_alice.get(f"/c/?s={scenario.pk}~baseline&s={scenario.pk}~baseline").context["panel"] is None
+
+
+def test_the_baseline_of_a_stranger_is_not_found(pair: list[SavedScenario], as_bob: Client) -> None:
+    assert as_bob.get(f"/c/?s={pair[0].pk}~baseline").status_code == 404
+
+
 @pytest.mark.parametrize("count", [0, 1])
 def test_one_is_not_compared(count: int, pair: list[SavedScenario], as_alice: Client) -> None:
     page = as_alice.get(f"/c/?{query(pair[:count])}")
