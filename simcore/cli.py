@@ -11,6 +11,7 @@ import difflib
 import json
 import sys
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -85,6 +86,23 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("what", nargs="?", choices=_BENCHES, default="serving")
     bench.add_argument("--json", action="store_true")
 
+    calibration = _command(commands, "calibrate", _calibrate, "fit efficiency parameters to measured rows")
+    calibration.add_argument(
+        "rows", nargs="+", metavar="ROWS.csv", help="measured kernels, collectives or steps"
+    )
+    calibration.add_argument("--chip", required=True, metavar="SLUG", help="which chip they were measured on")
+    calibration.add_argument(
+        "--prefer", default="vllm", metavar="SOURCE", help="which source where several measured one kernel"
+    )
+    calibration.add_argument(
+        "--steps-like",
+        default="",
+        metavar="SLUG",
+        help="chip whose overheads stand in for steps not measured",
+    )
+    calibration.add_argument("-o", "--output", metavar="FILE", help="write the calibration there, as YAML")
+    calibration.add_argument("--json", action="store_true")
+
     catalog = _command(commands, "catalog", _catalog, "list the catalog, with sources")
     catalog.add_argument("kind", nargs="?", choices=sorted(_SHELVES), help="chips, models, …")
     catalog.add_argument("slug", nargs="?")
@@ -152,7 +170,8 @@ def _run(options: argparse.Namespace) -> None:
 
 def _explain(options: argparse.Namespace) -> None:
     planned = _planned(options.file, options.set)
-    term = planned.terms.get(options.metric)
+    # Power, and what is paid for it, follows the utilisation that a run finds.
+    term = None if options.metric.startswith("cost.") else planned.terms.get(options.metric)
     if term is None:
         result = simulate(planned)
         result = result.with_findings(analyse(planned, result))
@@ -414,6 +433,24 @@ def _validate(options: argparse.Namespace) -> int:
     known = len(rows) - met - sum(not row.passed for row in surprises)
     print(f"{met} of {len(rows)} published numbers met, {known} known deviations", file=sys.stderr)
     return 1 if surprises else 0
+
+
+def _calibrate(options: argparse.Namespace) -> None:
+    from simcore.validation.calibrate import calibrate
+    from simcore.validation.calibration_file import calibration_text, outcome_dict, outcome_text
+
+    catalog = default_catalog()
+    outcome = calibrate(
+        [Path(file) for file in options.rows],
+        catalog.chip(options.chip, path="--chip"),
+        catalog,
+        fitted_on=datetime.now(UTC).date().isoformat(),
+        prefer=options.prefer,
+        steps_like=options.steps_like,
+    )
+    print(json.dumps(outcome_dict(outcome), indent=2) if options.json else outcome_text(outcome))
+    if options.output:
+        _write(options.output, calibration_text(outcome.calibration))
 
 
 def _bench(options: argparse.Namespace) -> None:

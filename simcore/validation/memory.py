@@ -24,6 +24,9 @@ from simcore.memory.allocators import ALLOCATORS, AllocatorKind, Occupancy, occu
 from simcore.memory.budget import KvBudget, kv_budget
 from simcore.memory.engines import engine_constants
 from simcore.parallelism import Parallelism
+from simcore.plan import plan
+from simcore.scenario import Scenario
+from simcore.simulate import Result, simulate
 
 Inputs = Mapping[str, Any]
 _GIB: Final = 2.0**30
@@ -175,6 +178,40 @@ def _traffic(kind: str, tokens: int, sram_bytes: float) -> float:
     return cost.prefill_s_per_pair.value * tokens**2
 
 
+# ---- serving under load ------------------------------------------------------------------------------
+
+
+def _loaded_serving(inputs: Inputs) -> float:
+    """A metric of one chip that always holds as many requests of one length."""
+    options = {key: value for key, value in inputs.items() if key != "ask"}
+    return float(_closed_loop(**options).metrics[inputs["ask"]])
+
+
+@lru_cache(maxsize=4)
+def _closed_loop(
+    *,
+    chip: str,
+    model: str,
+    engine: str,
+    concurrency: int,
+    input_tokens: int,
+    output_tokens: int,
+    request_count: int,
+) -> Result:
+    document = {
+        "name": "published load",
+        "hardware": {"chip": chip, "chip_count": 1},
+        "model": {"name": model},
+        "workload": {
+            "arrivals": {"kind": "closed_loop", "concurrency": concurrency},
+            "lengths": {"kind": "constant", "input_tokens": input_tokens, "output_tokens": output_tokens},
+            "request_count": request_count,
+        },
+        "serving": {"engine": engine, "parallelism": {"tp": 1}, "replica_count": 1},
+    }
+    return simulate(plan(Scenario.parse(document)))
+
+
 # ---- allocators --------------------------------------------------------------------------------------
 
 
@@ -231,6 +268,7 @@ MEMORY_CHECKS: Final[Mapping[str, Callable[[Inputs], float]]] = {
     "engine_log": _engine_log,
     "kv_slots": _kv_slots,
     "kv_use": _kv_use,
+    "loaded_serving": _loaded_serving,
     "parameters": _parameters,
     "weight_bytes": _weight_bytes,
     "weight_share": _weight_share,

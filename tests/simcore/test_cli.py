@@ -253,6 +253,29 @@ def test_explain_refuses_what_has_no_tree(trimtab, scenario, metric, says):
     assert says in err
 
 
+KINDS = {
+    "serving": {"request_count": 50},
+    "training": {"kind": "training"},
+    "none": {"kind": "none"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_number_of_a_result_can_be_explained(trimtab, tmp_path, kind):
+    file = tmp_path / "one.json"
+    file.write_text(json.dumps({"name": kind, "hardware": {"chip_count": 64}, "workload": KINDS[kind]}))
+    _, out, _ = trimtab("run", str(file), "--json")
+    numbers = {
+        name: value for name, value in json.loads(out)["metrics"].items() if not isinstance(value, str)
+    }
+    planned = plan(Scenario.parse(load_document(file.read_bytes())))
+    assert numbers.keys() >= planned.terms.keys()
+    for metric in {**dict.fromkeys(list(numbers)[::6]), **dict.fromkeys(list(numbers)[-1:])}:
+        code, tree, _ = trimtab("explain", str(file), metric, "--json")
+        assert code == 0
+        assert json.loads(tree)["value"] == pytest.approx(numbers[metric]), metric
+
+
 # ---- compare
 
 
@@ -337,7 +360,7 @@ def test_catalog_prints_json(trimtab):
 
 
 @pytest.mark.parametrize(
-    "kind", ["chips", "servers", "switches", "optics", "optical-switches", "models", "prices"]
+    "kind", ["chips", "servers", "switches", "optics", "optical-switches", "models", "prices", "calibrations"]
 )
 def test_every_entry_of_a_shelf_has_a_card(trimtab, kind):
     _, out, _ = trimtab("catalog", kind, "--json")
