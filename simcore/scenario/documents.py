@@ -18,6 +18,8 @@ from simcore.errors import InputError
 
 MAX_DOCUMENT_BYTES = 1_000_000
 MAX_DEPTH = 40
+# What PyYAML lets through of a tag with the wrong value (`!!bool x`) and of a list as a key.
+_WRONG_VALUES = (ValueError, KeyError, TypeError, AttributeError)
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -127,7 +129,7 @@ def _yaml(text: str, path: str) -> Any:
             column=mark.column + 1 if mark else 0,
             problem=str(error.problem),
         ) from None
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, *_WRONG_VALUES) as error:
         raise InputError.at(
             path,
             "document.unreadable",

@@ -1,8 +1,11 @@
 """`trimtab import`: other tools' files become scenarios, rows and summaries, or one clear message."""
 
+import contextlib
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from simcore.catalog import default_catalog
 from simcore.cli import main
@@ -206,3 +209,21 @@ def test_a_missing_file_and_an_empty_one_are_refused(imports, kind, capsys, tmp_
 def test_odd_bytes_are_refused(kind, raw):
     with pytest.raises(InputError):
         import_bytes(kind, raw, default_catalog(), Given(), path="file")
+
+
+SEEDS = {"hf": json.dumps(CONFIG), "vllm-args": ARGUMENTS, "trace": TRACE}
+
+
+@pytest.mark.parametrize("kind", SEEDS)
+@given(
+    start=st.integers(0, 400),
+    cut=st.integers(0, 30),
+    new=st.sampled_from(
+        ["!!bool x", "&a", "*a", "{", "]", ":", "\n", "1e400", "NaN", "-1", "null", "\0", "? ", '"']
+    ),
+)
+def test_a_damaged_file_is_read_or_refused(kind, start, cut, new):
+    seed = SEEDS[kind]
+    damaged = seed[:start] + new + seed[start + cut :]
+    with contextlib.suppress(InputError):
+        import_bytes(kind, damaged.encode(), default_catalog(), Given(), path="file")

@@ -21,6 +21,8 @@ BOMB = "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\nname: bomb\n"
         ("name: [unclosed", "document.unreadable"),
         ("name: a\nname: b", "document.unreadable"),
         ("!!python/object/apply:os.system ['true']", "document.unreadable"),
+        ("name: !!bool x", "document.unreadable"),
+        ("? [name]\n: a", "document.unreadable"),
         (b"\xff\xfe\x00", "document.not_text"),
         ("", "document.not_mapping"),
     ],
