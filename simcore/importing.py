@@ -88,9 +88,10 @@ def read_file(file: Path, *, max_bytes: int = MAX_FILE_BYTES) -> bytes:
 
 
 def beside(file: Path) -> bytes | None:
-    """The `hf_quant_config.json` in the folder of a config.json, where there is one."""
-    other = file.parent / QUANT_CONFIG_NAME
-    return read_file(other) if other.is_file() and other != file else None
+    """The `hf_quant_config.json` beside a config.json, or `X_hf_quant_config.json` beside `X_config.json`."""
+    names = (file.name.removesuffix("config.json") + QUANT_CONFIG_NAME, QUANT_CONFIG_NAME)
+    found = (file.with_name(name) for name in names)
+    return next((read_file(other) for other in found if other.is_file() and other != file), None)
 
 
 # ---- scenarios ---------------------------------------------------------------------------------------
