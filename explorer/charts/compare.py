@@ -62,7 +62,11 @@ def inputs(documents: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Char
         )
         for path in differing
     )
-    title = _("The inputs are the same") if not rows else _("%(count)s inputs differ") % {"count": len(rows)}
+    title = _("The inputs are the same")
+    if rows:
+        title = (
+            _("One input differs") if len(rows) == 1 else _("%(count)s inputs differ") % {"count": len(rows)}
+        )
     return Chart(
         slug="inputs",
         title=title,

@@ -356,7 +356,7 @@ def entry_rows(entity: Any) -> list[dict[str, Any]]:
     """Every figure of a catalog entry, or every price of a book, with its source."""
     if isinstance(entity, PriceBook):
         return [_price_row(item, price) for item, price in entity.prices.items()]
-    hidden = {"slug", "name", "figures", "sources", "default_topology", "also_known_as"}
+    hidden = {"slug", "name", "figures", "source", "sources", "default_topology", "also_known_as"}
     names = [field.name for field in fields(entity) if field.name not in hidden]
     return [row for name in names if (row := _figure_row(entity, name)) is not None]
 
@@ -375,6 +375,8 @@ def _printed_figure(value: object, name: str) -> str:
         return "–"
     if isinstance(value, bool):
         return _("yes") if value else _("no")
+    if name == "year":
+        return str(value)
     if isinstance(value, int | float):
         return str(style.number(float(value), name, digits=4))
     return str(value)
@@ -385,11 +387,13 @@ def _figure_row(entity: Any, name: str) -> dict[str, Any] | None:
     if value is None or value in ("", 0, False):
         return None
     found = entity.figures.get(name)
+    shape = getattr(entity, "source", None)  # of what is no figure: counts, names, which server it comes in
+    source = found.source if found else shape
     return {
         "label": wording.label(name),
         "shown": _printed_figure(value, name),
-        "source": found.source if found else None,
-        "dot": _SOURCE_DOTS.get(found.source.kind, "def") if found else "",
+        "source": source,
+        "dot": _SOURCE_DOTS.get(source.kind, "def") if source else "",
         "note": found.note if found else "",
     }
 
