@@ -7,12 +7,10 @@ core is translated and then filled with its params.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime
-from functools import cache
 from typing import Any, Final
 
 from django import template
@@ -26,35 +24,14 @@ from explorer import wording
 from explorer.charts import style
 from explorer.charts.style import Chart, Delta, Number, Panel
 from explorer.wording import translated
-from simcore.catalog import PriceBook
 from simcore.errors import Message
-from simcore.glossary import ENTRIES
 from simcore.scenario.stories import stories
-from simcore.units import UNITS, dimension_of, printed
-from simcore.validation import Fact, FactRow, evaluate_all
+from simcore.units import dimension_of, printed
 
 register = template.Library()
 
 _UP: Final = "M5 0 10 9H0Z"
 _DOWN: Final = "M0 0H10L5 9Z"
-_SOURCE_DOTS: Final = {
-    "vendor": "ds", "paper": "cal", "measured": "cal", "estimate": "def", "assumption": "def", "user": "you",
-}  # fmt: skip
-_SHELF_COLUMNS: Final = {
-    "chips": ("bf16_flop_per_s", "hbm_bytes", "hbm_bytes_per_s", "scaleup_bytes_per_s", "tdp_w"),
-    "servers": (
-        "chips_per_server",
-        "scaleup_domain_chip_count",
-        "nic_count",
-        "nic_bytes_per_s",
-        "host_power_w",
-    ),
-    "switches": ("radix", "port_bytes_per_s", "power_w"),
-    "optics": ("medium", "port_bytes_per_s", "power_w", "reach_m"),
-    "optical_switches": ("port_count", "usable_port_count", "power_w", "reconfiguration_s"),
-    "models": ("layers", "hidden", "heads", "kv_heads", "experts", "vocab", "max_position"),
-    "price_books": ("dated",),
-}
 _LEAF_DOTS: Final = {
     "input": "you",
     "catalog": "ds",
@@ -190,21 +167,6 @@ def tab_label(tab: str) -> str:
 
 
 @register.filter
-def kind_label(kind: str) -> str:
-    """A shelf of the catalog."""
-    names = {
-        "chips": _("Chips"),
-        "servers": _("Servers"),
-        "switches": _("Switches"),
-        "optics": _("Optics"),
-        "optical_switches": _("Optical switches"),
-        "models": _("Models"),
-        "price_books": _("Price books"),
-    }
-    return names.get(kind, kind)
-
-
-@register.filter
 def node_name(node: Mapping[str, Any]) -> str:
     """A Why node's name in words: the glossary's label, or its own name."""
     name = str(node.get("name") or "")
@@ -283,50 +245,6 @@ def words(text: str) -> list[str]:
 
 
 @register.simple_tag
-def glossary_terms() -> list[dict[str, str]]:
-    """Every entry of the glossary in the reader's language, by label."""
-    listed = [
-        {
-            "key": one.key,
-            "label": wording.term(one.label),
-            "help": wording.term(one.help),
-            "symbol": one.symbol,
-        }
-        for one in ENTRIES.values()
-    ]
-    return sorted(listed, key=lambda one: one["label"].lower())
-
-
-@register.simple_tag
-def published_numbers() -> list[FactRow]:
-    """Every published number beside the program's answer; computed once per process."""
-    return _fact_rows()
-
-
-@cache
-def _fact_rows() -> list[FactRow]:
-    return sorted(evaluate_all(), key=lambda row: (row.fact.topic, row.fact.id))
-
-
-@register.filter
-def passed_count(rows: Sequence[FactRow]) -> int:
-    return sum(row.passed for row in rows)
-
-
-@register.filter
-def fact_number(value: float, fact: Fact) -> str:
-    """A fact's number in its unit; counts whole, others to six digits."""
-    if not math.isfinite(value):
-        return "–"
-    if fact.unit in UNITS:
-        return str(
-            Number(text=printed(value, fact.unit, digits=4)[0], unit=printed(value, fact.unit, digits=4)[1])
-        )
-    number_text = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}"
-    return f"{number_text} {fact.unit}".rstrip()
-
-
-@register.simple_tag
 def unseen_charts(panel: Panel, panels: Sequence[Panel]) -> Panel:
     """The panel without the charts, notes and guard that an earlier panel of the page has shown."""
     earlier = panels[: panels.index(panel)]
@@ -338,75 +256,6 @@ def unseen_charts(panel: Panel, panels: Sequence[Panel]) -> Panel:
         notes=tuple(note for note in panel.notes if note.text not in notes),
         guard=None if any(one.guard for one in earlier) else panel.guard,
     )
-
-
-@register.simple_tag
-def catalog_table(kind: str, entries: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """The shelf as a table: the figures that most entries have, each with the dot of its source."""
-    columns = _SHELF_COLUMNS.get(kind, ())
-    rows = [
-        {"slug": slug, "name": entity.name, "cells": [_figure_cell(entity, name) for name in columns]}
-        for slug, entity in entries
-    ]
-    return {"columns": columns, "rows": rows}
-
-
-@register.simple_tag
-def entry_rows(entity: Any) -> list[dict[str, Any]]:
-    """Every figure of a catalog entry, or every price of a book, with its source."""
-    if isinstance(entity, PriceBook):
-        return [_price_row(item, price) for item, price in entity.prices.items()]
-    hidden = {"slug", "name", "figures", "source", "sources", "default_topology", "also_known_as"}
-    names = [field.name for field in fields(entity) if field.name not in hidden]
-    return [row for name in names if (row := _figure_row(entity, name)) is not None]
-
-
-def _figure_cell(entity: Any, name: str) -> dict[str, str]:
-    found = getattr(entity, "figures", {}).get(name)
-    return {
-        "shown": _printed_figure(getattr(entity, name, None), name),
-        "dot": _SOURCE_DOTS.get(found.source.kind, "def") if found else "",
-        "title": found.source.title if found else "",
-    }
-
-
-def _printed_figure(value: object, name: str) -> str:
-    if value is None or value == "":
-        return "–"
-    if isinstance(value, bool):
-        return _("yes") if value else _("no")
-    if name == "year":
-        return str(value)
-    if isinstance(value, int | float):
-        return str(style.number(float(value), name, digits=4))
-    return str(value)
-
-
-def _figure_row(entity: Any, name: str) -> dict[str, Any] | None:
-    value = getattr(entity, name)
-    if value is None or value in ("", 0, False):
-        return None
-    found = entity.figures.get(name)
-    shape = getattr(entity, "source", None)  # of what is no figure: counts, names, which server it comes in
-    source = found.source if found else shape
-    return {
-        "label": wording.label(name),
-        "shown": _printed_figure(value, name),
-        "source": source,
-        "dot": _SOURCE_DOTS.get(source.kind, "def") if source else "",
-        "note": found.note if found else "",
-    }
-
-
-def _price_row(item: str, price: Any) -> dict[str, Any]:
-    span = [str(style.number(value, "x_usd")) for value in (price.low_usd, price.mid_usd, price.high_usd)]
-    return {
-        "label": item,
-        "shown": " – ".join(dict.fromkeys(span)),
-        "source": price.source,
-        "dot": _SOURCE_DOTS.get(price.source.kind, "def"),
-        "note": price.note,
-    }
 
 
 @register.simple_tag
