@@ -12,7 +12,7 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 
 from explorer import wording
-from explorer.charts import compare, cost, fabric, memory, overview, reliability, serving, style
+from explorer.charts import compare, cost, fabric, memory, overview, reliability, serving, style, topology
 from explorer.charts.style import Chart, Note, Panel, Result, Strip, Tile
 from explorer.wording import translated
 from simcore.analysis.headline import headline
@@ -129,7 +129,7 @@ def _overview(result: Result | None, baseline: Result | None) -> Panel:
         overview.doublings(result),
         serving.cdf("ttft", result, baseline),
         serving.over_time(result, baseline) if kind == "serving" else None,
-        fabric.topology(result, other=baseline) if fabric_only else None,
+        topology.picture(result, other=baseline) if fabric_only else None,
         fabric.counts(result, baseline) if fabric_only else None,
         reliability.slice_goodput(result) if fabric_only else None,
         cost.bill(result),
@@ -148,7 +148,7 @@ def _overview(result: Result | None, baseline: Result | None) -> Panel:
 
 
 def _fabric(result: Result | None, baseline: Result | None) -> Panel:
-    before = fabric.topology(baseline, slug="topology-baseline") if _differs(result, baseline) else None
+    before = topology.picture(baseline, slug="topology-baseline") if _differs(result, baseline) else None
     return Panel(
         tab="fabric",
         headline=_fabric_headline(result, baseline),
@@ -156,7 +156,7 @@ def _fabric(result: Result | None, baseline: Result | None) -> Panel:
         notes=_notes(result, "topology", "fabric", "hardware"),
         charts=_present(
             before,
-            fabric.topology(result, other=baseline),
+            topology.picture(result, other=baseline),
             fabric.counts(result, baseline),
             fabric.transceivers(result),
             fabric.hops(result),

@@ -10,7 +10,7 @@ import pytest
 from django.utils import translation
 
 from explorer import charts
-from explorer.charts import fabric, memory, overview, reliability, serving, style
+from explorer.charts import fabric, memory, overview, reliability, serving, style, topology
 from explorer.charts.style import Chart, Panel
 from tests.explorer import documents
 
@@ -188,7 +188,7 @@ def test_the_waterfall_ends_where_the_cache_begins() -> None:
 
 
 def test_tiers_stand_from_core_to_chips_with_their_counts() -> None:
-    chart = fabric.topology(CLOS)
+    chart = topology.picture(CLOS)
     assert chart is not None
     counts = [word.text for word in chart.body.words if word.css.startswith("cnt")]
     assert counts == ["256", "512", "512", "32,768"]
@@ -196,7 +196,7 @@ def test_tiers_stand_from_core_to_chips_with_their_counts() -> None:
 
 
 def test_removed_tiers_are_dashed() -> None:
-    chart = fabric.topology(RAILS, other=CLOS)
+    chart = topology.picture(RAILS, other=CLOS)
     assert chart is not None
     assert {box.css for box in chart.body.boxes} == {"swt", "ghost", "gpu"}
     assert chart.title == "Rail-only: 256 switches join 32,768 chips, and nothing stands above them"
@@ -204,7 +204,7 @@ def test_removed_tiers_are_dashed() -> None:
 
 def test_the_picture_stays_inside_its_frame() -> None:
     for result in (CLOS, RAILS):
-        chart = fabric.topology(result)
+        chart = topology.picture(result)
         assert chart is not None
         assert all(box.left >= 0 and box.left + box.width <= 100 for box in chart.body.boxes)
         assert all(word.y <= chart.body.height for word in chart.body.words)
