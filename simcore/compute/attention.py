@@ -62,6 +62,8 @@ class AttentionCost:
     decode_compute_fraction: float  # share of the decode time that is flop/(e_c·peak)
     prefill_compute_fraction: float
     kv_bytes_per_token: Term
+    decode_bytes_per_sequence: Term  # queries in and outputs out
+    prefill_bytes_per_pair: Term
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +117,7 @@ def layer_cost(
         constants = constant_terms(kernel, "attention_decode")
         per_sequence_s = per_sequence_s + shape.heads * constants["per_head_s"]
     pair_flop = decode_flop if in_latent_space else _pair_flop(shape)
-    prefill_s, prefill_share = _prefill(setting, shape, pair_flop)
+    prefill_s, pair_bytes, prefill_share = _prefill(setting, shape, pair_flop)
     return AttentionCost(
         decode_s_per_token=decode_s,
         decode_s_per_sequence=per_sequence_s.named("decode_attention_s_per_layer_sequence", "s"),
@@ -125,6 +127,8 @@ def layer_cost(
         decode_compute_fraction=busy_s / decode_s.value,
         prefill_compute_fraction=prefill_share,
         kv_bytes_per_token=kv_bytes,
+        decode_bytes_per_sequence=ends,
+        prefill_bytes_per_pair=pair_bytes,
     )
 
 
@@ -187,8 +191,8 @@ def _pair_flop(shape: LocalShape) -> Term:
     return flop.named("prefill_attention_flop_per_layer_pair", "flop")
 
 
-def _prefill(setting: AttentionSetting, shape: LocalShape, flop: Term) -> tuple[Term, float]:
-    """Seconds per pair, and the share of them that is arithmetic."""
+def _prefill(setting: AttentionSetting, shape: LocalShape, flop: Term) -> tuple[Term, Term, float]:
+    """Seconds and bytes per pair, and the share of the seconds that is arithmetic."""
     chip, calibration = setting.chip, setting.calibration
     compute_s = flop / _prefill_flop_per_s(setting)
     bandwidth = rates(chip, calibration, "gemm", "bf16", name="attention_stream").bytes_per_s
@@ -198,11 +202,12 @@ def _prefill(setting: AttentionSetting, shape: LocalShape, flop: Term) -> tuple[
         traffic = (_SCORE_PASSES * _SCORE_BYTES * shape.heads).named("score_bytes_per_pair", "bytes")
         seconds = both * (compute_s + traffic / bandwidth)
         share = (both * compute_s).value / seconds.value
+        traffic = both * traffic
     else:
         traffic = flash_bytes_per_pair(shape, chip, setting.context_tokens)
         seconds = maximum(compute_s, traffic / bandwidth)
         share = compute_s.value / seconds.value
-    return seconds.named("prefill_attention_s_per_layer_pair", "s"), share
+    return seconds.named("prefill_attention_s_per_layer_pair", "s"), traffic, share
 
 
 def _prefill_flop_per_s(setting: AttentionSetting) -> Term:

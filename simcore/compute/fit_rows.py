@@ -10,12 +10,13 @@ decides, so every run and every chip holds out the same ones.
 from __future__ import annotations
 
 import csv
+import re
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import IO, Final, Literal
 
 import numpy as np
 
@@ -54,10 +55,12 @@ _SHAPE: Final[Mapping[Kind, tuple[str, ...]]] = {
     "gemm": ("n", "k"),
     "experts": ("tokens", "hidden", "inter", "experts", "tp", "ep"),
     "attention_prefill": ("batch", "heads", "kv_heads"),
-    "attention_decode": ("batch", "heads", "kv_heads"),
+    "attention_decode": ("batch", "ctx_len", "heads", "kv_heads"),
     "collective": ("bytes",),
 }
-_NOISE: Final = frozenset({"nvidia", "sxm", "server", "amd"})
+_NOISE: Final = frozenset({"nvidia", "sxm", "server", "amd", "hbm2", "hbm2e", "hbm3", "hbm3e"})
+# Column names of `trimtab import nccl-tests`.
+_ALIASES: Final = {"operation": "op", "source_tool": "source"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,12 +97,12 @@ def read_rows(paths: Iterable[Path], chip: Chip) -> Measured:
     rows: dict[Key, list[dict[str, float]]] = defaultdict(list)
     rejected: Counter[str] = Counter()
     for path in paths:
-        with path.open(newline="", encoding="utf-8") as file:
+        with open_rows(path) as file:
             reader = csv.DictReader(file)
-            kind = _kind_of(reader.fieldnames or (), path)
+            kind = _kind_of([_ALIASES.get(name, name) for name in reader.fieldnames or ()], path)
             for row in reader:
                 try:
-                    key, numbers = _row(row, kind, chip)
+                    key, numbers = _row(_named_alike(row), kind, chip)
                 except _RejectedError as reason:
                     rejected[str(reason)] += 1
                 else:
@@ -116,6 +119,16 @@ def read_rows(paths: Iterable[Path], chip: Chip) -> Measured:
     return Measured(groups=tuple(_group(key, found) for key, found in rows.items()), rejected=rejected)
 
 
+def open_rows(path: Path) -> IO[str]:
+    """The file, or an error that says which one cannot be read."""
+    try:
+        return path.open(newline="", encoding="utf-8")
+    except OSError as error:
+        raise InputError.at(
+            str(path), "file.unreadable", "cannot be read: {reason}", reason=error.strerror or "unknown"
+        ) from None
+
+
 def _kind_of(columns: Iterable[str], path: Path) -> str:
     present = set(columns)
     for kind, needed in (
@@ -124,7 +137,7 @@ def _kind_of(columns: Iterable[str], path: Path) -> str:
         ("attention", {"batch", "new_tokens", "kv_heads"}),
         ("collective", {"ranks", "bytes"}),
     ):
-        if needed <= present and "measured_us" in present:
+        if needed <= present and present & {"measured_us", "time_s"}:
             return kind
     raise InputError.at(
         path.name,
@@ -134,6 +147,17 @@ def _kind_of(columns: Iterable[str], path: Path) -> str:
         "(attention) or op, ranks, bytes (collectives)",
         got=", ".join(sorted(present))[:200] or "none",
     )
+
+
+def _named_alike(row: Mapping[str, str]) -> dict[str, str]:
+    """The row under the names that this module uses, its time in microseconds."""
+    found = {_ALIASES.get(name, name): value for name, value in row.items() if name is not None}
+    if "measured_us" not in found and found.get("time_s"):
+        try:
+            found["measured_us"] = str(float(found["time_s"]) * 1e6)
+        except ValueError:
+            found["measured_us"] = found["time_s"]
+    return found
 
 
 def _row(row: Mapping[str, str], file_kind: str, chip: Chip) -> tuple[Key, dict[str, float]]:
@@ -185,7 +209,7 @@ def names_chip(text: str, chip: Chip) -> bool:
     >>> names_chip("h100_sxm", SimpleNamespace(slug="nvidia-h100-sxm"))
     True
     """
-    words = set(text.lower().replace("_", "-").split("-")) - _NOISE - {""}
+    words = set(re.split(r"[-_\s]+", text.lower())) - _NOISE - {""}
     named = set(chip.slug.split("-"))
     if not any(word.endswith("gb") for word in named):  # a memory size tells apart only where a slug has one
         words = {word for word in words if not word.endswith("gb")}
@@ -204,7 +228,8 @@ def _check_physics(kind: Kind, dtype: str, numbers: Mapping[str, float], chip: C
 def _group(key: Key, rows: list[dict[str, float]]) -> Group:
     columns = {name: np.array([row[name] for row in rows]) for name in _COLUMNS[key.kind]}
     names = _SHAPE[key.kind]
-    held = [is_held_out(key.kind, *(int(row[name]) for name in names)) for row in rows]
+    kind = key.dtype if key.kind == "collective" else key.kind  # other payloads of each operation and rank count
+    held = [is_held_out(kind, *(int(row[name]) for name in names)) for row in rows]
     return Group(
         key=key,
         columns=columns,

@@ -181,11 +181,12 @@ def prefill_isolated_s(
     """Causal attention of `batch` prompts of equal length, launch included."""
     blocks = np.ceil(tokens / BLOCK_ROWS)
     core_rate = constants["compute_fraction"] * machine["flop_per_s"] / machine["cores"]
-    ramp = tokens / (tokens + constants["ramp_tokens"])
+    padded = blocks * BLOCK_ROWS
+    ramp = padded / (padded + constants["ramp_tokens"])
     key_s = 4.0 * head_dim * BLOCK_ROWS / (core_rate * ramp)  # one block of rows against one key
     keys = blocks * (blocks + 1.0) / 2.0 * BLOCK_ROWS
     shared_s = batch * heads * keys * key_s / machine["cores"]
-    longest_s = constants["longest_ratio"] * blocks * BLOCK_ROWS * key_s
+    longest_s = constants["longest_ratio"] * padded * key_s
     per_block_s = batch * heads * blocks / machine["cores"] * constants["per_block_s"]
     moved = 4.0 * batch * tokens * (heads + kv_heads) * head_dim
     memory_s = moved / (constants["memory_fraction"] * machine["bytes_per_s"])

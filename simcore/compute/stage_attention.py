@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from simcore.catalog.layers import AttentionKind, index_bytes_per_entry, local_window_layers
 from simcore.catalog.types import Calibration, Chip, LlmArchitecture
@@ -36,6 +37,13 @@ class StageAttention:
     window_tokens: int  # 0: no layer has a window
     decode_flop_per_token: Term
     kv_bytes_per_token: Term  # read per context token of the whole context
+    window_flop_per_token: Term  # the same two of windows
+    window_bytes_per_token: Term
+    decode_bytes_per_sequence: Term
+    prefill_flop_per_pair: Term
+    prefill_bytes_per_pair: Term
+    prefill_flop_per_window_pair: Term
+    prefill_bytes_per_window_pair: Term
     decode_compute_fraction: float
     prefill_compute_fraction: float
 
@@ -68,52 +76,58 @@ def stage_attention(
         costs.append(cost)
         count = _layers(layers, "window_layers" if kind.is_window else "full_layers")
         parts.per_sequence.append(count * cost.decode_s_per_sequence)
+        parts.per_sequence_bytes.append(count * cost.decode_bytes_per_sequence)
         if kind.is_window:
             parts.add(kind.window_tokens, count, cost)
         else:
             _add_contexts(parts, setting, kind, layers, cost)
     if stage.recurrent_layers:
-        parts.per_sequence.append(_state_s(setting, stage))
+        moved = _state_bytes(setting, stage)
+        parts.per_sequence_bytes.append(moved)
+        parts.per_sequence.append(_state_s(setting, moved))
     largest = max(parts.windows, default=0)
+    windows, whole = partial(_folded, parts.windows, largest), partial(_whole, parts.whole)
     return StageAttention(
-        decode_s_per_token=_sum(parts.whole, "decode_attention_s_per_token"),
-        decode_s_per_window_token=_sum(
-            _folded(parts.windows, largest, at=0), "decode_attention_s_per_window_token"
-        ),
+        decode_s_per_token=whole("decode_s_per_token", "decode_attention_s_per_token"),
+        decode_s_per_window_token=windows("decode_s_per_token", "decode_attention_s_per_window_token"),
         decode_s_per_sequence=_sum(parts.per_sequence, "decode_attention_s_per_sequence"),
-        prefill_s_per_pair=_sum(parts.whole_pairs, "prefill_attention_s_per_pair"),
-        prefill_s_per_window_pair=_sum(
-            _folded(parts.windows, largest, at=1), "prefill_attention_s_per_window_pair"
-        ),
+        prefill_s_per_pair=whole("prefill_s_per_pair", "prefill_attention_s_per_pair"),
+        prefill_s_per_window_pair=windows("prefill_s_per_pair", "prefill_attention_s_per_window_pair"),
         window_tokens=largest,
-        decode_flop_per_token=_sum(parts.whole_flop, "decode_attention_flop_per_token"),
-        kv_bytes_per_token=_sum(parts.whole_bytes, "kv_bytes_read_per_token"),
+        decode_flop_per_token=whole("decode_flop_per_token", "decode_attention_flop_per_token"),
+        kv_bytes_per_token=whole("kv_bytes_per_token", "kv_bytes_read_per_token"),
+        window_flop_per_token=windows("decode_flop_per_token", "decode_attention_flop_per_window_token"),
+        window_bytes_per_token=windows("kv_bytes_per_token", "kv_bytes_read_per_window_token"),
+        decode_bytes_per_sequence=_sum(parts.per_sequence_bytes, "decode_attention_bytes_per_sequence"),
+        prefill_flop_per_pair=whole("prefill_flop_per_pair", "prefill_attention_flop_per_pair"),
+        prefill_bytes_per_pair=whole("prefill_bytes_per_pair", "prefill_attention_bytes_per_pair"),
+        prefill_flop_per_window_pair=windows(
+            "prefill_flop_per_pair", "prefill_attention_flop_per_window_pair"
+        ),
+        prefill_bytes_per_window_pair=windows(
+            "prefill_bytes_per_pair", "prefill_attention_bytes_per_window_pair"
+        ),
         decode_compute_fraction=costs[0].decode_compute_fraction if costs else 0.0,
         prefill_compute_fraction=costs[0].prefill_compute_fraction if costs else 1.0,
     )
 
 
+_Layers = tuple[Term, AttentionCost]  # how many layers, and what one costs
+
+
 class _Parts:
-    """Terms of a stage while its kinds of layers are added up."""
+    """What a stage consists of, while its kinds of layers are added up."""
 
     def __init__(self) -> None:
-        self.whole: list[Term] = []
-        self.whole_pairs: list[Term] = []
-        self.whole_flop: list[Term] = []
-        self.whole_bytes: list[Term] = []
+        self.whole: list[_Layers] = []
+        self.windows: dict[int, list[_Layers]] = {}  # by window
         self.per_sequence: list[Term] = []
-        self.windows: dict[int, list[tuple[Term, Term]]] = {}  # by window: (decode, prefill) seconds
+        self.per_sequence_bytes: list[Term] = []
 
     def add(self, window_tokens: int, layers: Term, cost: AttentionCost) -> None:
         """`layers` that read at most `window_tokens` of the context, or all of it (0)."""
-        if window_tokens:
-            seconds = (layers * cost.decode_s_per_token, layers * cost.prefill_s_per_pair)
-            self.windows.setdefault(window_tokens, []).append(seconds)
-            return
-        self.whole.append(layers * cost.decode_s_per_token)
-        self.whole_pairs.append(layers * cost.prefill_s_per_pair)
-        self.whole_flop.append(layers * cost.decode_flop_per_token)
-        self.whole_bytes.append(layers * cost.kv_bytes_per_token)
+        found = self.windows.setdefault(window_tokens, []) if window_tokens else self.whole
+        found.append((layers, cost))
 
 
 def _layers(count: float, name: str) -> Term:
@@ -124,13 +138,19 @@ def _sum(terms: Sequence[Term], name: str) -> Term:
     return total(*terms).named(name) if terms else constant(0.0, name)
 
 
-def _folded(windows: Mapping[int, list[tuple[Term, Term]]], largest: int, *, at: int) -> list[Term]:
-    """Seconds per token of the largest window; smaller ones count in proportion."""
+def _whole(layers: Sequence[_Layers], figure: str, name: str) -> Term:
+    """A figure of one layer, summed over those that read the whole context."""
+    return _sum([count * getattr(cost, figure) for count, cost in layers], name)
+
+
+def _folded(windows: Mapping[int, Sequence[_Layers]], largest: int, figure: str, name: str) -> Term:
+    """The same per token of the largest window; smaller ones count in proportion."""
     found = []
-    for window, pairs in windows.items():
+    for window, layers in windows.items():
         share = constant(window / largest, "share_of_the_largest_window")
-        found += [pair[at] if window == largest else share * pair[at] for pair in pairs]
-    return found
+        each = [count * getattr(cost, figure) for count, cost in layers]
+        found += each if window == largest else [share * one for one in each]
+    return _sum(found, name)
 
 
 def _add_contexts(
@@ -171,13 +191,18 @@ def _index_cost(setting: AttentionSetting) -> AttentionCost:
         decode_compute_fraction=(flop / decode.flop_per_s).value / seconds.value,
         prefill_compute_fraction=1.0,
         kv_bytes_per_token=key,
+        decode_bytes_per_sequence=constant(0.0),
+        prefill_bytes_per_pair=constant(0.0),
     )
 
 
-def _state_s(setting: AttentionSetting, stage: PipelineStage) -> Term:
+def _state_bytes(setting: AttentionSetting, stage: PipelineStage) -> Term:
     """Reading and writing the states of one sequence, split over the ranks."""
     tp = leaf(setting.parallelism.tp_ranks, "tp", path="serving.parallelism.tp", dimension="")
-    streamed = rates(setting.chip, setting.calibration, "attention_decode", "bf16", name="attention_decode")
     held = _layers(stage.recurrent_layers, "recurrent_layers") * setting.arch.leaf("state_bytes_per_layer")
-    moved = constant(2.0, "read_and_write") * held / tp
+    return constant(2.0, "read_and_write") * held / tp
+
+
+def _state_s(setting: AttentionSetting, moved: Term) -> Term:
+    streamed = rates(setting.chip, setting.calibration, "attention_decode", "bf16", name="attention_decode")
     return (moved / streamed.bytes_per_s).named("state_s_per_sequence", "s")

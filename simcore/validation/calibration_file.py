@@ -1,16 +1,18 @@
-"""A calibration as the text of a catalog file: one fit a line, units as people print them.
+"""A calibration as the text of a catalog file, one fit a line, and the report of what was fitted.
 
 What was not fitted anew is written as the present file has it; `loader.load_calibration` reads the whole back.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, asdict, fields
 from typing import Any, Final
 
 from simcore.catalog.types import Calibration, Source
 from simcore.units import UNITS, dimension_of
+from simcore.validation.calibrate import Outcome
 
 _HEADER: Final = """\
 # Plain rooflines: t = max(flop / (compute_fraction × peak), bytes / (memory_fraction × HBM bandwidth)) + launch_s
@@ -46,6 +48,41 @@ def calibration_text(calibration: Calibration) -> str:
     lines.append("sources:")
     lines += [f"  {key}: {_source_text(source)}" for source, key in keys.items()]
     return "\n".join(lines) + "\n"
+
+
+def outcome_text(outcome: Outcome) -> str:
+    """The report as lines: errors before and after, on rows seen and not, and what was left out."""
+    rows = [("regime", "source", "fitted", "held out", "before", "after", "held out", "median", "")]
+    for regime in outcome.regimes:
+        numbers = (
+            regime.before_fraction,
+            regime.fitted_mape_fraction,
+            regime.held_out_mape_fraction,
+            regime.held_out_median_fraction,
+        )
+        errors = ["–" if math.isnan(number) else f"{number:.1%}" for number in numbers]
+        kept = "" if regime.is_kept else "not taken: the plain roofline is closer"
+        counts = (str(regime.fitted_rows), str(regime.held_out_rows))
+        rows.append((regime.name, regime.source, *counts, *errors, kept))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+    left_out = [f"{count:>7,} rows left out: {reason}" for reason, count in outcome.rejected.items()]
+    return "\n".join([*lines, *left_out])
+
+
+def outcome_dict(outcome: Outcome) -> dict[str, Any]:
+    """The report for programs."""
+    return {
+        "calibration": outcome.calibration.slug,
+        "fitted_on": outcome.calibration.fitted_on,
+        "regimes": [
+            {name: None if value != value else value for name, value in asdict(regime).items()}
+            for regime in outcome.regimes
+        ],
+        "rejected": dict(outcome.rejected),
+    }
 
 
 def _section(

@@ -26,7 +26,7 @@ import numpy as np
 from simcore.catalog import Catalog
 from simcore.catalog.parameters import kv_bytes_per_token, parameter_count
 from simcore.catalog.types import BYTES_PER_ELEMENT, Calibration, Chip, LlmArchitecture
-from simcore.compute.fit_rows import names_chip
+from simcore.compute.fit_rows import names_chip, open_rows
 from simcore.compute.step_table import StepTimeTable, build_step_table
 from simcore.fabric.collectives import collective_times_s, interconnect
 from simcore.parallelism import Parallelism
@@ -135,7 +135,7 @@ def read_steps(paths: Iterable[Path], chip: Chip, catalog: Catalog) -> StepRows:
     found: list[StepRow] = []
     rejected: Counter[str] = Counter()
     for path in paths:
-        with path.open(newline="", encoding="utf-8") as file:
+        with open_rows(path) as file:
             for row in csv.DictReader(file):
                 try:
                     found += _steps(row, chip, catalog)

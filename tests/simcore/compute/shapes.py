@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from simcore.catalog.kernels import DecodeKernel, ExpertKernel, GemmKernel, Kernels, PrefillKernel
 from simcore.catalog.types import (
     Calibration,
     Chip,
@@ -165,7 +168,77 @@ SHAPES = {
 }
 
 
-def make_calibration() -> Calibration:
+RECORD = {
+    "fitted_rows": 100,
+    "held_out_rows": 30,
+    "fitted_mape_fraction": 0.05,
+    "held_out_mape_fraction": 0.06,
+    "held_out_median_fraction": 0.04,
+    "source": SOURCE,
+}
+GEMM_KERNEL = GemmKernel(
+    tile_rows=64,
+    tile_columns=128,
+    overlap_exponent=4,
+    compute_fraction=0.8,
+    memory_fraction=0.8,
+    launch_s=4e-6,
+    wave_fraction=0.5,
+    prologue_count=100.0,
+    resident_fraction=0.5,
+    resident_speedup_ratio=2.0,
+    **RECORD,
+)
+EXPERT_KERNEL = ExpertKernel(
+    tile_rows=64,
+    overlap_exponent=2,
+    compute_fraction=0.4,
+    memory_fraction=0.8,
+    launch_s=3e-5,
+    padding_fraction=0.5,
+    passes_ratio=2.0,
+    per_expert_s=1e-8,
+    resident_speedup_ratio=2.0,
+    **RECORD,
+)
+PREFILL_KERNEL = PrefillKernel(
+    overlap_exponent=8,
+    compute_fraction=0.6,
+    memory_fraction=0.3,
+    launch_s=1e-5,
+    longest_ratio=1.0,
+    per_block_s=1e-6,
+    ramp_tokens=50.0,
+    **RECORD,
+)
+DECODE_KERNEL = DecodeKernel(
+    overlap_exponent=8,
+    compute_fraction=0.3,
+    memory_fraction=0.9,
+    launch_s=1e-5,
+    split_tokens=128.0,
+    most_split_count=32.0,
+    reduction_s=5e-6,
+    reduction_tokens=500.0,
+    per_head_s=1e-9,
+    resident_fraction=0.5,
+    resident_speedup_ratio=2.0,
+    **RECORD,
+)
+KERNELS = Kernels(
+    gemm={"bf16": GEMM_KERNEL, "fp8": replace(GEMM_KERNEL, launch_s=13e-6, compute_fraction=0.6)},
+    experts={"bf16": EXPERT_KERNEL, "fp8": EXPERT_KERNEL},
+    attention_prefill={"bf16": PREFILL_KERNEL},
+    attention_decode={"bf16": DECODE_KERNEL, "fp8": DECODE_KERNEL},
+)
+
+
+OVERHEAD = StepOverhead(
+    per_iteration_s=0.25e-3, per_layer_s=22e-6, per_sequence_s=4e-6, mape_fraction=0.1, source=SOURCE
+)
+
+
+def make_calibration(*, kernels: bool = False) -> Calibration:
     return Calibration(
         slug="chip",
         name="chip",
@@ -173,7 +246,10 @@ def make_calibration() -> Calibration:
         attention_prefill={"bf16": efficiency(0.554, 0.31, 12.8)},
         attention_decode={"bf16": efficiency(0.5, 0.956, 21.9), "fp8": efficiency(0.5, 0.903, 26.5)},
         collectives={},
-        step_overhead=StepOverhead(
-            per_iteration_s=0.25e-3, per_layer_s=22e-6, per_sequence_s=4e-6, mape_fraction=0.1, source=SOURCE
-        ),
+        kernels=KERNELS if kernels else Kernels(),
+        step_overhead=OVERHEAD,
+        engine_overheads={
+            "eager 1.0": replace(OVERHEAD, eager_per_layer_s=400e-6),
+            "eager 2.0": OVERHEAD,
+        },
     )

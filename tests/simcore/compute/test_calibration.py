@@ -10,6 +10,7 @@ from simcore.compute.calibration import (
     CLASS_DEFAULTS,
     arithmetic_dtype,
     efficiency,
+    engine_overhead,
     quantisation_launch_s,
     rates,
 )
@@ -53,6 +54,27 @@ def test_rates_are_catalog_peaks_times_fits_and_say_so() -> None:
     assert got.flop_per_s.value == pytest.approx(0.54 * 1979e12)
     kinds = {leaf.name: leaf.kind for leaf in got.flop_per_s.args}
     assert kinds["gemm_compute_fraction"] == "calibrated"
+
+
+@pytest.mark.parametrize(
+    ("engine", "is_eager"),
+    [
+        ("eager 1.0", True),
+        ("eager 1.9", True),
+        ("eager 2.0", False),
+        ("eager 12.1", False),
+        ("eager 0.9", False),
+    ],
+)
+def test_an_engine_takes_the_overhead_of_the_newest_version_up_to_its_own(
+    engine: str, is_eager: bool
+) -> None:
+    assert (engine_overhead(make_calibration(), engine).eager_per_layer_s > 0) is is_eager
+
+
+def test_an_engine_that_was_not_measured_takes_the_chips_own_overhead() -> None:
+    calibration = make_calibration()
+    assert engine_overhead(calibration, "other 1.0") is calibration.step_overhead
 
 
 def test_quantised_activations_cost_the_difference_of_the_fits() -> None:
