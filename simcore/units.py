@@ -31,11 +31,13 @@ SUFFIXES: Final = (
     "usd_per_million_tokens",
     "usd_per_million_output_tokens",
     "bytes_per_token",
+    "bytes_per_output_token",
     "bytes_per_flop",
     "s_per_token",
     "s_per_sequence",
     "s_per_iteration",
     "joule_per_token",
+    "joule_per_output_token",
     "joule_per_byte",
     "fraction",
     "ratio",
@@ -94,6 +96,7 @@ UNITS: Final[dict[str, dict[str, float]]] = {
     "tokens": _scaled({"token": 1.0, "tokens": 1.0}, binary=True) | {"k": 1e3},
     "fraction": {"%": 0.01},
     "bytes_per_token": {f"{unit}/token": scale for unit, scale in _BYTES.items()},
+    "bytes_per_output_token": {f"{unit}/token": scale for unit, scale in _BYTES.items()},
     "years": {"year": 1.0, "years": 1.0, "yr": 1.0},
     "hours": {"h": 1.0, "hour": 1.0, "hours": 1.0, "day": 24.0, "days": 24.0},
     "minutes": {"min": 1.0, "minute": 1.0, "minutes": 1.0, "h": 60.0},
@@ -131,6 +134,13 @@ _LADDERS: Final[dict[str, tuple[tuple[str, float], ...]]] = {
         ("FLOP/s", 1.0),
     ),
     "s": (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)),
+    "bytes_per_output_token": (
+        ("GB/token", 1e9),
+        ("MB/token", 1e6),
+        ("kB/token", 1e3),
+        ("B/token", 1.0),
+    ),
+    "joule_per_output_token": (("J/token", 1.0), ("mJ/token", 1e-3), ("µJ/token", 1e-6)),
     "w": (("GW", 1e9), ("MW", 1e6), ("kW", 1e3), ("W", 1.0)),
     "usd": (("B USD", 1e9), ("M USD", 1e6), ("k USD", 1e3), ("USD", 1.0)),
 }
@@ -159,7 +169,7 @@ def dimension_of(name: str) -> str:
     >>> dimension_of("hbm_bytes_per_s"), dimension_of("serving.ttft_s.p95"), dimension_of("radix")
     ('bytes_per_s', 's', '')
     """
-    statistics = {"mean", "max", "min", "input", "output"}
+    statistics = {"mean", "max", "min", "input", "output", "hbm", "scaleup", "scaleout"}
     parts = [
         part for part in name.split(".") if part not in statistics and not re.fullmatch(r"[pq]\d+", part)
     ]

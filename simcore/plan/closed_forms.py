@@ -9,6 +9,7 @@ from simcore.cost import CostModel
 from simcore.fabric import Fabric, quotient_graph
 from simcore.fabric.collectives import OPERATIONS, bus_factor, collective_s, interconnect
 from simcore.memory.budget import waterfall
+from simcore.plan.operators import movement_terms, operator_tables
 from simcore.plan.resolve import Hardware
 from simcore.plan.slices import SlicePlan
 from simcore.plan.types import ServingPlan
@@ -125,6 +126,7 @@ def pool_terms(serving: ServingPlan) -> dict[str, Term]:
         "memory.kv_block_count": kv.block_count,
         "memory.max_concurrency_at_max_len": kv.max_concurrency,
         **pool.terms,
+        **movement_terms(serving),
         "serving.replica_count": leaf(
             pool.replica_count,
             "replica_count",
@@ -150,4 +152,4 @@ def _model_weight_bytes(serving: ServingPlan) -> Term:
 
 
 def pool_tables(serving: ServingPlan) -> dict[str, Any]:
-    return {"memory_waterfall": waterfall(serving.pool.kv)}
+    return {"memory_waterfall": waterfall(serving.pool.kv), **operator_tables(serving)}

@@ -16,7 +16,7 @@ import numpy as np
 from simcore.catalog.types import Chip, LlmArchitecture, Server
 from simcore.compute.ops import bottleneck_stage
 from simcore.compute.step_table import StepTimeTable, build_step_table
-from simcore.compute.steps import decode_step, prefill_step, roofline_bound, step_model
+from simcore.compute.steps import StepModel, decode_step, prefill_step, roofline_bound, step_model
 from simcore.errors import InfeasibleError, InputError
 from simcore.fabric.collectives import Interconnect, collective_s, collective_times_s, interconnect
 from simcore.memory.allocators import Reservation, reservation
@@ -47,6 +47,7 @@ def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
     table = _lane_table(inputs, chip, scheduler, network)
     promised = _reservation(inputs, kv)
     point = _operating_point(inputs, table, scheduler, kv, promised)
+    model = _step_model(inputs, chip, scheduler)
     return PoolPlan(
         role="both",
         chip=chip,
@@ -60,7 +61,8 @@ def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
         operating_point=point,
         bound=_bound(table, point, tier),
         collective_tier=tier,
-        terms=_step_terms(inputs, chip, scheduler, network, point),
+        step_model=model,
+        terms=_step_terms(inputs, model, scheduler, network, point),
     )
 
 
@@ -318,15 +320,18 @@ def lane_block_count(kv: KvBudget, parallelism: Parallelism) -> int:
     return max(1, kv.sequence_block_count // parallelism.pp)
 
 
-def _step_terms(
-    inputs: PoolInputs,
-    chip: Chip,
-    scheduler: SchedulerParameters,
-    network: Interconnect,
-    point: OperatingPoint,
-) -> dict[str, Term]:
-    """The steps as Why trees at the operating point."""
-    model = step_model(
+def mean_batch(point: OperatingPoint) -> float:
+    """Sequences of the decode step that the closed forms speak of."""
+    return float(max(1, round(point.batch)))
+
+
+def mean_chunk(point: OperatingPoint, scheduler: SchedulerParameters) -> float:
+    """Prompt tokens of the prefill step that they speak of."""
+    return float(min(max(1, round(point.input_tokens)), scheduler.max_num_batched_tokens))
+
+
+def _step_model(inputs: PoolInputs, chip: Chip, scheduler: SchedulerParameters) -> StepModel:
+    return step_model(
         inputs.architecture,
         chip,
         inputs.calibration,
@@ -337,8 +342,17 @@ def _step_terms(
         attention=inputs.spec.attention,
         engine=inputs.engine.name,
     )
-    batch = float(max(1, round(point.batch)))
-    chunk = float(min(max(1, round(point.input_tokens)), scheduler.max_num_batched_tokens))
+
+
+def _step_terms(
+    inputs: PoolInputs,
+    model: StepModel,
+    scheduler: SchedulerParameters,
+    network: Interconnect,
+    point: OperatingPoint,
+) -> dict[str, Term]:
+    """The steps as Why trees at the operating point."""
+    batch, chunk = mean_batch(point), mean_chunk(point, scheduler)
     decode = decode_step(
         model,
         batch=batch,

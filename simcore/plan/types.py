@@ -13,6 +13,7 @@ from typing import Any, Literal
 from simcore.catalog.kernels import Residuals
 from simcore.catalog.types import Calibration, Chip, LlmArchitecture, Server
 from simcore.compute.step_table import StepTimeTable
+from simcore.compute.steps import StepModel
 from simcore.cost import CostModel
 from simcore.errors import Message
 from simcore.fabric import Fabric
@@ -46,6 +47,7 @@ class PoolPlan:
     operating_point: OperatingPoint
     bound: str  # what most of a decode step waits for
     collective_tier: CollectiveTier  # what tensor parallel ranks talk over
+    step_model: StepModel
     terms: Mapping[str, Term]
 
     @property
