@@ -8,7 +8,9 @@ from explorer.views import accounts, compare, edit, home, library, pages, runs, 
 
 scenario_patterns = [
     path("", workbench.workbench, name="workbench"),
-    re_path(r"^(?P<tab>fabric|memory|serving|reliability)/$", workbench.workbench, name="workbench"),
+    re_path(
+        r"^(?P<tab>fabric|memory|serving|iteration|reliability)/$", workbench.workbench, name="workbench"
+    ),
     path("edit/", edit.edit, name="edit"),
     path("fork/", edit.fork, name="fork"),
     path("pin/", edit.pin, name="pin"),
@@ -33,6 +35,7 @@ urlpatterns = [
     path("s/<uuid:pk>/", include(scenario_patterns)),
     path("runs/<uuid:pk>/panel/<slug:tab>/", runs.run_panel, name="panel"),
     path("runs/<uuid:pk>/why/<str:metric>/", runs.why, name="why"),
+    path("runs/<uuid:pk>/trace.json", runs.trace_json, name="trace_json"),
     path("runs/<uuid:pk>/result.json", runs.result_json, name="result_json"),
     path("c/", compare.compare, name="compare"),
     path("c/export/<slug:suffix>/", compare.export, name="export"),

@@ -35,7 +35,10 @@ def term(english: str) -> str:
 def label(name: str) -> str:
     """A metric's label with its statistic, in the reader's language."""
     found = entry(name)
-    text = term(found.label) if found else plain_name(name)
+    text = term(found.label) if found else operator(name.removesuffix("_s"))
+    tier = name.rpartition(".")[2]
+    if found and tier in ("hbm", "scaleup", "scaleout"):
+        return _("%(what)s: %(resource)s") % {"what": text, "resource": resource(tier)}
     mark = statistic(name)
     return f"{text} {_(mark) if mark in ('mean', 'max', 'min') else mark}" if mark else text
 
@@ -45,6 +48,46 @@ def plain_name(name: str) -> str:
     last = name.rsplit(".", 1)[-1].removesuffix(f"_{dimension_of(name)}")
     words = [word.upper() if word in _ACRONYMS else word for word in last.split("_")]
     return capitalised(" ".join(words))
+
+
+def operator(name: str) -> str:
+    """An operator of a step, or a part of its time, in words; else the name as it reads without its unit."""
+    names = {
+        "qkv": _("Q, K and V"),
+        "kv": _("K and V"),
+        "q": _("Q"),
+        "q_latent": _("Q into latents"),
+        "q_up": _("Q from latents"),
+        "kv_latent": _("K and V into latents"),
+        "kv_up": _("K and V from latents"),
+        "attention": _("Attention"),
+        "decode_attention": _("Attention in decode"),
+        "prefill_attention": _("Attention in prefill"),
+        "attention_gate": _("Attention gate"),
+        "attention_output": _("Attention output"),
+        "output_down": _("Attention output into ranks"),
+        "output_up": _("Attention output from ranks"),
+        "mlp_up": _("MLP up"),
+        "mlp_down": _("MLP down"),
+        "router": _("Router"),
+        "experts": _("Experts"),
+        "shared_experts_up": _("Shared experts up"),
+        "shared_experts_down": _("Shared experts down"),
+        "state_update": _("State update"),
+        "norms_and_activations": _("Norms and activations"),
+        "lm_head": _("LM head"),
+        "sampling": _("Sampling"),
+        "launch": _("Launches"),
+        "eager_host": _("Launches by the host"),
+        "all_reduce": _("All-reduces"),
+        "communication": _("All-reduces"),
+        "rank_wait": _("Ranks wait"),
+        "host": _("Host"),
+        "linear": _("Layers without attention"),
+        "head": _("LM head and sampling"),
+        "overhead": _("Host"),
+    }
+    return names.get(name) or plain_name(name)
 
 
 def help_text(name: str) -> str:

@@ -12,12 +12,23 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 
 from explorer import wording
-from explorer.charts import compare, cost, fabric, memory, overview, reliability, serving, style, topology
+from explorer.charts import (
+    compare,
+    cost,
+    fabric,
+    iteration,
+    memory,
+    overview,
+    reliability,
+    serving,
+    style,
+    topology,
+)
 from explorer.charts.style import Chart, Note, Panel, Result, Strip, Tile
 from explorer.wording import translated
 from simcore.analysis.headline import headline
 
-TABS: Final = ("overview", "fabric", "memory", "serving", "reliability")
+TABS: Final = ("overview", "fabric", "memory", "serving", "iteration", "reliability")
 STRIP: Final = (
     "serving.tpot_s.mean",
     "serving.output_token_per_s_per_chip",
@@ -111,6 +122,7 @@ def panel(tab: str, result: Result | None, *, baseline: Result | None = None) ->
         "fabric": _fabric,
         "memory": _memory,
         "serving": _serving,
+        "iteration": _iteration,
         "reliability": _reliability,
     }[tab]
     return build(result, baseline)
@@ -198,6 +210,16 @@ def _serving(result: Result | None, baseline: Result | None) -> Panel:
             serving.cdf("e2e", result, baseline),
             serving.percentiles(result, baseline),
         ),
+    )
+
+
+def _iteration(result: Result | None, baseline: Result | None) -> Panel:
+    return Panel(
+        tab="iteration",
+        headline=iteration.headline(result),
+        notes=_notes(result, "serving", "calibration") if iteration.rows(result) else (),
+        kpis=_kpis(iteration.KPIS, result, baseline) if iteration.rows(result) else (),
+        charts=_present(iteration.roofline(result), iteration.split(result), iteration.gantt(result)),
     )
 
 

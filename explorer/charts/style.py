@@ -145,12 +145,13 @@ class Chart:
     axis: str
     summary: str
     source: str = ""
-    draw: Literal["plot", "stack", "bars", "waterfall", "topology", "table"]
+    draw: Literal["plot", "stack", "bars", "waterfall", "topology", "roofline", "gantt", "table"]
     body: Any = None
     table: Table | None = None
     open_table: bool = False
     wide: bool = False
     tall: bool = False
+    download: str = ""  # a file of the run beside table and picture: `trace`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

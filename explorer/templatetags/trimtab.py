@@ -161,6 +161,7 @@ def tab_label(tab: str) -> str:
         "fabric": _("Fabric"),
         "memory": _("Memory and KV"),
         "serving": _("Serving"),
+        "iteration": _("Iteration"),
         "reliability": _("Reliability"),
     }
     return names.get(tab, tab)

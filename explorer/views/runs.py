@@ -7,6 +7,7 @@
 list of {depth, node}). A number with a calibrated, assumed or catalog leaf says so at that leaf.
 """
 
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from explorer.actions import latest_run
 from explorer.charts import TABS, panel, strip
 from explorer.models import Run
 from explorer.views.common import is_htmx
+from simcore.report.trace import chrome_trace
 
 
 @require_safe
@@ -53,26 +55,64 @@ def panel_context(run: Run, tab: str) -> dict[str, Any]:
 
 @require_safe
 def why(request: HttpRequest, pk: UUID, metric: str) -> HttpResponse:
-    """The expression that made a number, with values, units and sources."""
+    """The expression that made a number, with values, units and sources.
+
+    `compute.decode_step_s@qkv_s` is the part of that expression with the name after the @.
+    """
     run = run_for(viewer_of(request), pk)
+    metric, _at, part = metric.partition("@")
     result = run.result_document
     if result is None or metric not in result["metrics"]:
         raise Http404
     tree = run.result.why.get(metric) if run.result else None
+    if part:
+        tree = _part(tree, part)
     context = {
         "run": run,
-        "metric": metric,
-        "value": result["metrics"][metric],
-        "band": result.get("bands", {}).get(metric),
+        "metric": part or metric,
+        "part_of": metric if part else "",
+        "value": tree["value"] if part and tree else result["metrics"][metric],
+        "band": None if part else result.get("bands", {}).get(metric),
         "tree": tree,
         "lines": list(_lines(tree)) if tree else [],
     }
     return render(request, "explorer/_why.html" if is_htmx(request) else "explorer/why.html", context)
 
 
+def _part(tree: dict[str, Any] | None, name: str) -> dict[str, Any]:
+    """The nodes of that name; several (layers of several kinds) are shown as their sum."""
+    found = list(_named(tree, name)) if tree else []
+    if not found:
+        raise Http404
+    if len(found) == 1:
+        return found[0]
+    whole = {"op": "+", "formula": " + ".join(name for _node in found), "dimension": found[0]["dimension"]}
+    return {**whole, "name": name, "value": sum(node["value"] for node in found), "args": found}
+
+
+def _named(node: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
+    if node.get("name") == name:
+        yield node
+    else:
+        for arg in node.get("args", ()):
+            yield from _named(arg, name)
+
+
 def _lines(node: dict[str, Any], depth: int = 0) -> list[dict[str, Any]]:
     below = [line for arg in node.get("args", []) for line in _lines(arg, depth + 1)]
     return [{"depth": depth, "node": node}, *below]
+
+
+@require_safe
+def trace_json(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """One iteration, for chrome://tracing or Perfetto."""
+    run = run_for(viewer_of(request), pk)
+    rows = (run.result_document or {}).get("tables", {}).get("operators")
+    if not rows:
+        raise Http404
+    name = run.revision.scenario.name
+    headers = {"Content-Disposition": f'attachment; filename="{slugify(name) or "iteration"}-trace.json"'}
+    return JsonResponse(chrome_trace(rows, name=name), headers=headers)
 
 
 @require_safe

@@ -228,7 +228,9 @@ def _check_physics(kind: Kind, dtype: str, numbers: Mapping[str, float], chip: C
 def _group(key: Key, rows: list[dict[str, float]]) -> Group:
     columns = {name: np.array([row[name] for row in rows]) for name in _COLUMNS[key.kind]}
     names = _SHAPE[key.kind]
-    kind = key.dtype if key.kind == "collective" else key.kind  # other payloads of each operation and rank count
+    kind = (
+        key.dtype if key.kind == "collective" else key.kind
+    )  # other payloads of each operation and rank count
     held = [is_held_out(kind, *(int(row[name]) for name in names)) for row in rows]
     return Group(
         key=key,

@@ -14,6 +14,7 @@ from itertools import product
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simcore.catalog.kernels import DecodeKernel, ExpertKernel, FitRecord, GemmKernel, PrefillKernel
 from simcore.catalog.types import BYTES_PER_ELEMENT, Calibration, Chip, CollectiveFit, Source
@@ -31,6 +32,7 @@ from simcore.compute.roofline import Floats
 
 _KNEE: Final = 0.05  # relative error beyond which a row pulls with constant force
 _ITERATIONS: Final = 60
+_SERVING_WEIGHT: Final = 4.0  # of a row in the regime that serving runs in
 Predict = Callable[[Floats], Floats]
 Constants = Mapping[str, Floats]
 
@@ -176,6 +178,7 @@ def fit_kernel(group: Group, chip: Chip, *, source: Source) -> FitRecord:
     rows = {name: column[seen] for name, column in group.columns.items()}
     measured = np.log(group.measured_s[seen])
     names = list(form.bounds)
+    weight = np.where(serves(group, chip)[seen], _SERVING_WEIGHT, 1.0)
     best: tuple[float, dict[str, float], dict[str, int]] | None = None
     for combination in product(*form.choices.values()):
         whole = dict(zip(form.choices, combination, strict=True))
@@ -189,7 +192,7 @@ def fit_kernel(group: Group, chip: Chip, *, source: Source) -> FitRecord:
 
         for changed in form.starts:
             bounds = [replace(b, start=changed.get(name, b.start)) for name, b in form.bounds.items()]
-            values, cost = least_squares(predict, bounds, measured)
+            values, cost = least_squares(predict, bounds, measured, weight)
             if best is None or cost < best[0]:
                 best = cost, dict(zip(names, map(float, values), strict=True)), whole
     assert best is not None, "every form has at least one choice"
@@ -207,6 +210,17 @@ def fit_kernel(group: Group, chip: Chip, *, source: Source) -> FitRecord:
         held_out_mape_fraction=float(held.mean()),
         held_out_median_fraction=float(np.median(held)),
     )
+
+
+def serves(group: Group, chip: Chip) -> NDArray[np.bool_]:
+    """Rows of the regime that serving runs in: decode of 4 to 16 query heads to a KV head, KV above twice L2."""
+    if group.key.kind != "attention_decode":
+        return np.zeros(len(group.measured_s), dtype=bool)
+    heads, kv_heads = group.columns["heads"], group.columns["kv_heads"]
+    per_token = 2 * 128 * BYTES_PER_ELEMENT[group.key.dtype] * kv_heads
+    kv_bytes = group.columns["batch"] * (group.columns["ctx_len"] + 1) * per_token
+    grouped = (heads >= 4 * kv_heads) & (heads <= 16 * kv_heads)
+    return np.asarray(grouped & (kv_bytes > 2 * (chip.l2_bytes or 0)))
 
 
 def predicted_s(record: FitRecord, group: Group, chip: Chip) -> Floats:
@@ -276,22 +290,24 @@ def fit_collective(group: Group, *, bus_factor: float, source: Source) -> Collec
     )
 
 
-def least_squares(predict: Predict, bounds: Sequence[Bound], log_measured: Floats) -> tuple[Floats, float]:
+def least_squares(
+    predict: Predict, bounds: Sequence[Bound], log_measured: Floats, weight: Floats | float = 1.0
+) -> tuple[Floats, float]:
     """Constants within bounds that bring `predict` close to the measurements, and what is left."""
     low, high = (np.log([getattr(b, side) for b in bounds]) for side in ("low", "high"))
     at: Floats = np.clip(np.log([b.start for b in bounds]), low, high)
     residual = np.log(predict(np.exp(at))) - log_measured
-    cost, damping = _loss(residual), 1e-2
+    cost, damping = _loss(residual, weight), 1e-2
     for _ in range(_ITERATIONS):
         slope = _slopes(predict, at, residual, log_measured, high)
-        weight = 1.0 / np.maximum(np.abs(residual), _KNEE)
-        curvature, pull = slope.T @ (slope * weight[:, None]), slope.T @ (weight * residual)
+        pulls = weight / np.maximum(np.abs(residual), _KNEE)
+        curvature, pull = slope.T @ (slope * pulls[:, None]), slope.T @ (pulls * residual)
         gained = 0.0
         for _ in range(8):
             step = np.linalg.solve(curvature + damping * np.diag(np.diag(curvature) + 1e-9), -pull)
             tried: Floats = np.clip(at + step, low, high)
             found = np.log(predict(np.exp(tried))) - log_measured
-            if (loss := _loss(found)) < cost:
+            if (loss := _loss(found, weight)) < cost:
                 gained, at, residual, cost = cost - loss, tried, found, loss
                 damping = max(damping / 3, 1e-7)
                 break
@@ -301,9 +317,9 @@ def least_squares(predict: Predict, bounds: Sequence[Bound], log_measured: Float
     return np.exp(at), cost
 
 
-def _loss(residual: Floats) -> float:
+def _loss(residual: Floats, weight: Floats | float) -> float:
     size = np.abs(residual)
-    return float(np.where(size < _KNEE, size * size / (2 * _KNEE), size - _KNEE / 2).sum())
+    return float((weight * np.where(size < _KNEE, size * size / (2 * _KNEE), size - _KNEE / 2)).sum())
 
 
 def _slopes(predict: Predict, at: Floats, residual: Floats, log_measured: Floats, high: Floats) -> Floats:

@@ -139,7 +139,7 @@ def _nearest(serving: ServingPlan, phase: str) -> tuple[str, Residuals]:
     own = {
         name.removeprefix(f"{phase}."): found
         for name, found in calibration.residuals.items()
-        if name.startswith(f"{phase}.")
+        if name.startswith(f"{phase}.") and not calibration.is_class_default
     }
     if engine.name == _EAGER and "decode.vLLM 0.2" in calibration.residuals and phase == "tpot":
         return f"decode steps of {_EAGER} on this chip", calibration.residuals["decode.vLLM 0.2"]

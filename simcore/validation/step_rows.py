@@ -38,6 +38,7 @@ Phase = Literal["tpot", "ttft", "decode", "prefill"]
 MOST_SEQUENCES: Final = 64  # whether the KV cache held more is not recorded
 MOST_TOKENS: Final = 16384
 HOLD_OUT_ONE_IN: Final = 2
+USABLE_FRACTION: Final = 0.92  # of memory, for weights and KV of the engine of 2023
 EAGER_ENGINE: Final = "vLLM 0.2"
 GRAPH_ENGINE: Final = "vLLM 0.19"
 # (chip's name in the file, weights in the file) -> (weights, KV): the KV format is what the slope over
@@ -189,7 +190,7 @@ def _iteration(row: Mapping[str, str], model: str, chip: Chip, catalog: Catalog)
     arch = architecture(model, catalog)
     kv_bytes = batch * context * kv_bytes_per_token(arch, "bf16").value / min(tp, arch.kv_heads)
     weights = parameter_count(arch).value * BYTES_PER_ELEMENT["bf16"] / tp
-    if weights + kv_bytes > 0.95 * chip.hbm_bytes:
+    if weights + kv_bytes > USABLE_FRACTION * chip.hbm_bytes:
         raise _RejectedError("the memory cannot hold this batch, so the engine ran a smaller one")
     if not decodes and batch * prompt > MOST_TOKENS:
         raise _RejectedError("a prefill longer than the table")

@@ -35,7 +35,7 @@ def test_a_catalog_compiles_to_what_gettext_reads(settings: Settings, tmp_path: 
         ('msgid "Fork %(name)s"\nmsgstr "复制"\n', "placeholders"),
         ('msgid "{got} is odd"\nmsgstr "{gat} 是奇数"\n', "placeholders"),
         ('msgid "Fork"\nmsgstr "复制"\n\nmsgid "Fork"\nmsgstr "复制"\n', "already exists"),
-        ('Fork\n', "yntax error"),
+        ("Fork\n", "yntax error"),
     ],
 )
 def test_a_fault_is_named(settings: Settings, tmp_path: Path, entries: str, fault: str) -> None:
@@ -44,9 +44,7 @@ def test_a_fault_is_named(settings: Settings, tmp_path: Path, entries: str, faul
         call_command("compilemessages", check=True)
 
 
-def test_the_language_of_the_originals_needs_no_translation(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_the_language_of_the_originals_needs_no_translation(settings: Settings, tmp_path: Path) -> None:
     catalog(settings, tmp_path, 'msgid "Fork"\nmsgstr ""\n', language="en")
     call_command("compilemessages", check=True)
 

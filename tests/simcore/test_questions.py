@@ -178,12 +178,12 @@ def test_n139_a_block_count_from_the_log_is_taken() -> None:
 
 
 def test_n138_h200_is_h100_with_other_memory() -> None:
-    """inference-sim#1709: H100's FLOP/s, 141 GB at 4.8 TB/s."""
+    """inference-sim#1709: H100's FLOP/s, 141 GB at 4.8 TB/s. The two chips' kernels were fitted apart."""
     inherited = run(
         {"hardware.chip_overrides.hbm_bytes_per_s": "4.8 TB/s", "hardware.chip_overrides.hbm_bytes": "141 GB"}
     )
     own = run({"hardware.chip": "nvidia-h200-sxm"})
-    for metric, tolerance in (("memory.kv_token_capacity", 0.005), ("compute.decode_step_s", 0.02)):
+    for metric, tolerance in (("memory.kv_token_capacity", 0.005), ("compute.decode_step_s", 0.06)):
         assert number(inherited, metric) == pytest.approx(number(own, metric), rel=tolerance)
 
 

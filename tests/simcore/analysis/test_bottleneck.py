@@ -113,7 +113,7 @@ def test_memory_bound_decoding_gains_from_bandwidth_and_not_from_compute(planner
         "workload.lengths.output_tokens": 512,
     }
     serving = planner.plan(few).serving
-    assert 1 / double(serving, "hbm_bandwidth").decode_step_ratio > 1.5
+    assert 1 / double(serving, "hbm_bandwidth").decode_step_ratio > 1.45
     assert 1 / double(serving, "compute").decode_step_ratio < 1.02
 
 

@@ -32,7 +32,7 @@ def test_nothing_is_said_where_nothing_was_changed(document):
 
 def test_a_multiplied_figure_is_held_against_what_it_promised(document):
     first, second = story_sentences(document, "s2-double-hbm")
-    assert first.startswith("HBM bandwidth ×2 makes decoding 4")
+    assert first.startswith("HBM bandwidth ×2 makes decoding 3")
     assert first.endswith("% faster, not 100%")
     assert "Scale-up" in second
     assert "the next doubling that brings most is" in second

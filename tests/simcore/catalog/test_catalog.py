@@ -1,6 +1,5 @@
 """Look-ups that help, overrides that are checked, and how fast the catalog is there."""
 
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
