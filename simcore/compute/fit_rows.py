@@ -151,7 +151,7 @@ def _kind_of(columns: Iterable[str], path: Path) -> str:
 
 def _named_alike(row: Mapping[str, str]) -> dict[str, str]:
     """The row under the names that this module uses, its time in microseconds."""
-    found = {_ALIASES.get(name, name): value for name, value in row.items() if name is not None}
+    found = {_ALIASES.get(name, name): value for name, value in row.items() if name}
     if "measured_us" not in found and found.get("time_s"):
         try:
             found["measured_us"] = str(float(found["time_s"]) * 1e6)

@@ -134,14 +134,15 @@ def _columns(path: Path) -> list[str]:
 
 
 def _with_kernels(
-    present: Calibration, groups: Iterable[Group], chip: Chip, prefer: str
+    present: Calibration, groups: Sequence[Group], chip: Chip, prefer: str
 ) -> tuple[Calibration, list[Regime]]:
     kernels: dict[str, dict[str, FitRecord]] = {
         name: dict(getattr(present.kernels, name)) for name in _KERNEL_FIELDS.values()
     }
     residuals, collectives = dict(present.residuals), dict(present.collectives)
     regimes = []
-    for group in _chosen(groups, prefer):
+    chosen = _chosen(groups, prefer)
+    for group in chosen:
         key = group.key
         if key.kind == "collective":
             operation, _, ranks = key.dtype.partition("/")
@@ -160,9 +161,39 @@ def _with_kernels(
             residuals[regime.name] = _residuals(
                 predicted_s(record, group, chip), group.measured_s, group.held_out, source
             )
+    regimes += _across_sources(groups, chosen, kernels, chip)
     typed: dict[str, Any] = kernels
     changed = replace(present, kernels=Kernels(**typed), residuals=residuals, collectives=collectives)
     return changed, regimes
+
+
+def _across_sources(
+    groups: Sequence[Group],
+    chosen: Sequence[Group],
+    kernels: Mapping[str, Mapping[str, FitRecord]],
+    chip: Chip,
+) -> list[Regime]:
+    """How far the fits are from kernels of other backends, which differ among each other too."""
+    found = []
+    for group in groups:
+        key = group.key
+        record = kernels.get(_KERNEL_FIELDS.get(key.kind, ""), {}).get(key.dtype)
+        if record is None or any(group is one for one in chosen):
+            continue
+        error = np.abs(predicted_s(record, group, chip) / group.measured_s - 1.0)
+        found.append(
+            Regime(
+                name=f"{key.kind}.{key.dtype}, another source",
+                source=key.source,
+                fitted_rows=0,
+                held_out_rows=len(error),
+                before_fraction=float("nan"),
+                fitted_mape_fraction=float("nan"),
+                held_out_mape_fraction=float(error.mean()),
+                held_out_median_fraction=float(np.median(error)),
+            )
+        )
+    return found
 
 
 def _chosen(groups: Iterable[Group], prefer: str) -> list[Group]:

@@ -52,7 +52,9 @@ def calibration_text(calibration: Calibration) -> str:
 
 def outcome_text(outcome: Outcome) -> str:
     """The report as lines: errors before and after, on rows seen and not, and what was left out."""
-    rows = [("regime", "source", "fitted", "held out", "before", "after", "held out", "median", "")]
+    rows: list[tuple[str, ...]] = [
+        ("regime", "source", "fitted", "held out", "before", "after", "held out", "median", "")
+    ]
     for regime in outcome.regimes:
         numbers = (
             regime.before_fraction,

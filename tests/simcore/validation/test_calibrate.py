@@ -107,6 +107,16 @@ def test_wrong_input_is_named(arguments: list[str], says: str, capsys: pytest.Ca
     assert says in capsys.readouterr().err
 
 
+def test_another_source_is_compared_and_not_fitted(rows: Path) -> None:
+    text = rows.read_text()
+    other = [line.replace(",bench", ",other") for line in text.splitlines()[1:40]]
+    rows.write_text(text + "\n".join(other) + "\n")
+    regimes = {regime.name: regime for regime in calibrate([rows], H100, CATALOG, fitted_on="2026").regimes}
+    across = regimes["gemm.bf16, another source"]
+    assert (across.fitted_rows, across.held_out_rows, across.source) == (0, 39, "other")
+    assert across.held_out_mape_fraction < 0.05
+
+
 def test_overheads_of_a_like_chip_are_marked_as_assumed(rows: Path) -> None:
     made = calibrate([rows], H100, CATALOG, fitted_on="2026-11-30", steps_like="nvidia-b200-sxm").calibration
     assert made.step_overhead.source.kind == "assumption"
