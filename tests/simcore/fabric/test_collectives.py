@@ -79,7 +79,7 @@ def test_bus_bandwidth_never_exceeds_the_links(
     if ranks > over.domain_size and operation != "all_to_all":
         capacity = min(capacity, over.domain_size * over.scaleout_bytes_per_s.value)
     gain = IN_NETWORK_GAIN if operation == "all_reduce" and ranks <= over.domain_size else 1.0
-    assert bus <= capacity * gain
+    assert bus <= capacity * gain * (1 + 1e-9)  # rounding alone
 
 
 @UNHURRIED
