@@ -24,6 +24,7 @@ from simcore.errors import InfeasibleError, InputError, TrimtabError
 from simcore.plan import Plan, plan
 from simcore.report import render
 from simcore.report.comparison import FORMATS
+from simcore.report.trace import chrome_trace
 from simcore.scenario import Scenario, apply_overrides, load_document
 from simcore.scenario.overrides import parse_assignment
 from simcore.simulate import Result, simulate
@@ -72,6 +73,10 @@ def _parser() -> argparse.ArgumentParser:
     form.add_argument("--json", action="store_true")
     form.add_argument("--latex", action="store_true")
 
+    trace = _command(commands, "trace", _trace, "one iteration as a Chrome trace")
+    _scenario_arguments(trace)
+    trace.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
+
     comparison = _command(commands, "compare", _compare, "compare 2 to 5 scenarios")
     comparison.add_argument("files", nargs="+", metavar="FILE")
     comparison.add_argument(
@@ -100,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SLUG",
         help="chip whose overheads stand in for steps not measured",
     )
+    calibration.add_argument("--note", default="", help="whose rows, under which licence; kept with each fit")
     calibration.add_argument("-o", "--output", metavar="FILE", help="write the calibration there, as YAML")
     calibration.add_argument("--json", action="store_true")
 
@@ -200,6 +206,23 @@ def _no_such_metric(metric: str, result: Result) -> InputError:
         got=metric,
         closest=", ".join(difflib.get_close_matches(metric, result.why, n=3, cutoff=0.0)),
     )
+
+
+def _trace(options: argparse.Namespace) -> None:
+    planned = _planned(options.file, options.set)
+    rows = planned.tables.get("operators")
+    if not rows:
+        raise InputError.at(
+            "workload.kind",
+            "trace.no_iteration",
+            "got {got}; only what serves requests has an iteration to trace, use serving",
+            got=planned.scenario.workload.kind,
+        )
+    text = json.dumps(chrome_trace(rows, name=planned.scenario.name)) + "\n"
+    if options.output:
+        _write(options.output, text)
+    else:
+        sys.stdout.write(text)
 
 
 def _compare(options: argparse.Namespace) -> None:
@@ -447,6 +470,7 @@ def _calibrate(options: argparse.Namespace) -> None:
         fitted_on=datetime.now(UTC).date().isoformat(),
         prefer=options.prefer,
         steps_like=options.steps_like,
+        note=options.note,
     )
     print(json.dumps(outcome_dict(outcome), indent=2) if options.json else outcome_text(outcome))
     if options.output:

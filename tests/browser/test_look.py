@@ -31,7 +31,9 @@ def test_no_page_scrolls_sideways_on_a_phone(browser: "Browser", site: Site) -> 
     for title in ("Remove the spine", "Double the HBM bandwidth"):
         story(page, title)
         own = page.url.split("/s/")[1][:36]
-        addresses += [f"/s/{own}/{tab}" for tab in ("", "fabric/", "memory/", "serving/", "reliability/")]
+        addresses += [
+            f"/s/{own}/{tab}" for tab in ("", "fabric/", "memory/", "serving/", "iteration/", "reliability/")
+        ]
     for address in addresses:
         page.goto(address)
         width = page.evaluate("document.documentElement.scrollWidth")

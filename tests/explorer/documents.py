@@ -72,6 +72,11 @@ def serving(*, hbm_s: float = 0.004, tokens: float = 410.0, ttft_p95: float = 2.
                 {"resource": "hbm_bandwidth", "gain_ratio": 1.1, "tpot_ratio": 0.8, "next_bottleneck": "compute"},
                 {"resource": "compute", "gain_ratio": 1.16, "tpot_ratio": 1.0, "next_bottleneck": "scaleup"},
             ],
+            "operators": [*_operators("decode", "hbm", 1.0), *_operators("prefill", "compute", 4.0)],
+            "roofs": [
+                {"kind": "compute", "dtype": "bf16", "per_s": 989e12},
+                {"kind": "hbm", "dtype": "", "per_s": 3.35e12},
+            ],
             "memory_waterfall": [
                 {"item": "visible", "bytes": 85e9, "kind": "total", "note": ""},
                 {"item": "utilization_cut", "bytes": 8.5e9, "kind": "loss", "note": ""},
@@ -87,6 +92,31 @@ def serving(*, hbm_s: float = 0.004, tokens: float = 410.0, ttft_p95: float = 2.
             ],
         },
     }  # fmt: skip
+
+
+def _operators(phase: str, bound: str, scale: float) -> list[dict[str, Any]]:
+    """Rows of one phase of an iteration of two layers; 1 ms × scale in all."""
+    flop, moved = (2e9, 1e9) if bound == "hbm" else (3.2e11, 1e9)
+    lines = [
+        ("launch", "launch_s", "host", True, "host", 0.05),
+        ("qkv", "qkv_s", "compute", True, bound, 0.15),
+        ("attention", f"{phase}_attention_s", "compute", True, bound, 0.1),
+        ("attention_output", "attention_output_s", "compute", True, bound, 0.1),
+        ("mlp_up", "mlp_up_s", "compute", True, bound, 0.3),
+        ("all_reduce", "communication_s", "collective", True, "scaleup", 0.2),
+        ("host", "overhead_s", "host", False, "host", 0.1),
+    ]
+    return [
+        {
+            "phase": phase, "operator": name, "term": term, "lane": lane, "per_layer": per_layer,
+            "count": 2.0 if per_layer else 1.0, "s": share * scale * 1e-3, "bound": waits,
+            "dtype": "bf16" if lane == "compute" else "",
+            "flop": flop if lane == "compute" else 0.0, "bytes": moved if lane == "compute" else 0.0,
+            "intensity_flop_per_byte": flop / moved if lane == "compute" else None,
+            "attained_flop_per_s": flop / (share * scale * 1e-3) if lane == "compute" else None,
+        }
+        for name, term, lane, per_layer, waits, share in lines
+    ]  # fmt: skip
 
 
 def fabric(*, rail_only: bool = False, islands: int = 1) -> dict[str, Any]:

@@ -24,6 +24,7 @@ READ = (
     "/s/{scenario}/fabric/",
     "/s/{scenario}/memory/",
     "/s/{scenario}/serving/",
+    "/s/{scenario}/iteration/",
     "/s/{scenario}/reliability/",
     "/s/{scenario}/scenario.yaml",
     "/runs/{run}/panel/overview/",
@@ -236,7 +237,7 @@ def test_every_address_is_tested_here() -> None:
     """A new address must take its place in this file."""
     known = {
         "home", "start", "story", "workbench", "edit", "fork", "pin", "save", "share", "visibility", "rename",
-        "delete", "undo", "redo", "go", "cancel", "scenario_yaml", "panel", "why", "result_json", "compare", "export",
+        "delete", "undo", "redo", "go", "cancel", "scenario_yaml", "panel", "why", "trace_json", "result_json", "compare", "export",
         "library", "entry", "traces", "shared", "revoke", "login", "logout", "signup", "help", "methods", "healthz",
     }  # fmt: skip
 

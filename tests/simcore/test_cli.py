@@ -418,3 +418,22 @@ def test_the_program_says_what_is_wrong_and_leaves_no_traceback(tmp_path):
     assert ran.stdout == ""
     assert ran.stderr.startswith("error: ")
     assert len(ran.stderr.splitlines()) == 1
+
+
+# ---- trace
+
+
+def test_trace_writes_an_iteration_for_trace_viewers(trimtab, scenario, tmp_path):
+    code, out, _ = trimtab("trace", scenario)
+    assert code == 0
+    events = json.loads(out)["traceEvents"]
+    assert {"qkv", "attention", "lm_head"} <= {event["name"] for event in events}
+    file = tmp_path / "trace.json"
+    assert trimtab("trace", scenario, "-o", str(file))[0] == 0
+    assert json.loads(file.read_text()) == json.loads(out)
+
+
+def test_trace_of_what_serves_nothing_says_so(trimtab, scenario):
+    code, _, err = trimtab("trace", scenario, "--set", "workload.kind=none")
+    assert code == 2
+    assert "workload.kind" in err
