@@ -149,8 +149,10 @@ def _decode_s(
         return roofline_s(flop, kv_bytes, plain).named(name, "s"), (flop / plain.flop_per_s).value
     constants = constant_terms(kernel, "attention_decode")
     padded = flop * decode_padding(shape.heads / shape.kv_heads, constant(1.0))
-    arithmetic_s = padded / (constants["compute_fraction"] * peak(setting.chip, "bf16"))
-    memory_s = kv_bytes / (constants["memory_fraction"] * setting.chip.leaf("hbm_bytes_per_s"))
+    rate = constants["compute_fraction"] * peak(setting.chip, "bf16")
+    bandwidth = constants["memory_fraction"] * setting.chip.leaf("hbm_bytes_per_s")
+    arithmetic_s = (padded / rate).named("arithmetic_s")
+    memory_s = (kv_bytes / bandwidth).named("memory_s")
     seconds = root_sum(memory_s, arithmetic_s, kernel.overlap_exponent)
     return seconds.named(name, "s"), min(arithmetic_s.value, seconds.value)
 

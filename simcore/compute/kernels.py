@@ -22,7 +22,7 @@ import numpy as np
 
 from simcore.catalog.kernels import FitRecord
 from simcore.catalog.types import BYTES_PER_ELEMENT, Chip
-from simcore.compute.roofline import Amount, Floats, greatest, root_sum, rounded_up
+from simcore.compute.roofline import Amount, Floats, greatest, labelled, root_sum, rounded_up
 from simcore.units import dimension_of
 from simcore.why import Term, leaf
 
@@ -89,12 +89,15 @@ def gemm_arithmetic_s(
     fan_out: Amount,
 ) -> Amount:
     """Time of the tiles of `tokens × fan_out` outputs, each `fan_in` deep."""
-    tiles = rounded_up(tokens / constants["tile_rows"]) * rounded_up(fan_out / constants["tile_columns"])
-    waves = tiles / machine["cores"]
-    paid = waves + constants["wave_fraction"] * (rounded_up(waves) - waves)
+    rows = labelled(rounded_up(tokens / constants["tile_rows"]), "rows_of_tiles", "count")
+    columns = labelled(rounded_up(fan_out / constants["tile_columns"]), "columns_of_tiles", "count")
+    waves = labelled(rows * columns / machine["cores"], "waves", "")
+    started = labelled(rounded_up(waves), "waves_started", "count")
+    paid = labelled(waves + constants["wave_fraction"] * (started - waves), "waves_paid", "")
     tile = constants["tile_rows"] * constants["tile_columns"] * (fan_in + constants["prologue_count"])
     rate = constants["compute_fraction"] * machine["flop_per_s"]
-    return paid * (2.0 * machine["cores"] * tile / rate)
+    wave_s = labelled(2.0 * machine["cores"] * tile / rate, "wave_s")
+    return labelled(paid * wave_s, "arithmetic_s")
 
 
 def gemm_isolated_s(
@@ -132,8 +135,11 @@ def _missed(held: Floats, room: Floats, constants: Mapping[str, Floats]) -> Floa
 
 def expert_rows(constants: Mapping[str, Amount], *, rows: Amount, active: Amount) -> Amount:
     """Rows computed: those routed, and a share of what fills each active expert's last tile."""
-    tiles = active * rounded_up(rows / active / constants["tile_rows"])
-    return rows + constants["padding_fraction"] * greatest(tiles * constants["tile_rows"] - rows, 0.0 * rows)
+    each = labelled(rounded_up(rows / active / constants["tile_rows"]), "tiles_of_each_expert", "count")
+    padding = labelled(active * each * constants["tile_rows"] - rows, "padding_rows", "count")
+    return labelled(
+        rows + constants["padding_fraction"] * greatest(padding, 0.0 * rows), "rows_paid", "count"
+    )
 
 
 def experts_isolated_s(

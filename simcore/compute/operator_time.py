@@ -18,7 +18,7 @@ from simcore.catalog.types import Calibration, Chip
 from simcore.compute.calibration import OperatorClass, kernel_fit, peak, rates
 from simcore.compute.kernels import constant_terms, expert_rows, gemm_arithmetic_s, machine_terms
 from simcore.compute.ops import Operator
-from simcore.compute.roofline import Amount, Rates, greatest, over, root_sum, times
+from simcore.compute.roofline import Amount, Rates, greatest, labelled, over, root_sum, times
 from simcore.why import Term, constant
 
 
@@ -70,7 +70,7 @@ def _pace(chip: Chip, calibration: Calibration, operator_class: OperatorClass, d
 def operator_time(op: Operator, tokens: Amount, pace: Pace) -> OperatorTime[Amount]:
     """One call with `tokens` tokens (a term, or an array of all token counts)."""
     arithmetic_s = over(op.flop(tokens), pace.rates.flop_per_s)
-    memory_s = over(op.moved_bytes(tokens), pace.rates.bytes_per_s)
+    memory_s = labelled(over(op.moved_bytes(tokens), pace.rates.bytes_per_s), "memory_s")
     if isinstance(pace.kernel, ExpertKernel) and op.experts is not None:
         return _experts(op, tokens, pace, pace.kernel, arithmetic_s)
     if not isinstance(pace.kernel, GemmKernel) or op.fan_in is None or op.fan_out is None:
@@ -96,13 +96,21 @@ def _experts(
     assert op.expert_share is not None, "and holds a share of them"
     constants = _like(pace.constants, tokens)
     # a step without tokens reaches no expert; it is charged nothing by its caller
-    active = greatest(times(op.experts, op.touched_fraction(tokens)), _one(constant(1.0), tokens))
-    rows = times(op.experts_per_token, tokens)
+    reached = times(op.experts, op.touched_fraction(tokens))
+    active = labelled(greatest(reached, _one(constant(1.0), tokens)), "experts_reached", "count")
+    rows = labelled(times(op.experts_per_token, tokens), "routed_rows", "count")
     per_row = op.flop_per_token / op.experts_per_token / pace.rates.flop_per_s
-    tiles_s = times(per_row, expert_rows(constants, rows=rows, active=active))
-    passed = times(op.io_bytes_per_token * pace.constants["passes_ratio"], tokens)
+    tiles_s = labelled(
+        times(per_row.named("s_per_row", "s"), expert_rows(constants, rows=rows, active=active)),
+        "arithmetic_s",
+    )
+    passed = labelled(
+        times(op.io_bytes_per_token * pace.constants["passes_ratio"], tokens), "activation_bytes"
+    )
     memory_s = over(op.read_weight_bytes(tokens) + passed, pace.rates.bytes_per_s)
-    each_s = times(op.expert_share * pace.constants["per_expert_s"], active)
+    memory_s = labelled(memory_s, "memory_s")
+    share = op.expert_share * pace.constants["per_expert_s"]
+    each_s = labelled(times(share, active), "per_expert_s")
     whole_s = root_sum(tiles_s, memory_s, kernel.overlap_exponent) + each_s
     return OperatorTime(arithmetic_s=arithmetic_s, memory_s=memory_s, whole_s=whole_s)
 

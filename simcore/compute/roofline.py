@@ -46,6 +46,13 @@ def greatest(first: Amount, second: Amount) -> Amount:
     return np.maximum(first, second)
 
 
+def labelled(amount: Amount, name: str, dimension: str | None = None) -> Amount:
+    """The same amount; a term under a name of its own, so that its tree can be read."""
+    if isinstance(amount, Term):
+        return amount.named(name, dimension)
+    return amount
+
+
 def rounded_up(amount: Amount) -> Amount:
     if isinstance(amount, Term):
         return ceil(amount)

@@ -20,7 +20,7 @@ import numpy as np
 from simcore.catalog import Catalog
 from simcore.catalog.kernels import FitRecord, Kernels, Residuals
 from simcore.catalog.types import Calibration, Chip, Source, StepOverhead, StepRange
-from simcore.compute.fit_rows import Group, open_rows, read_rows
+from simcore.compute.fit_rows import Group, Key, open_rows, read_rows
 from simcore.compute.fitting import (
     Bound,
     fit_collective,
@@ -87,9 +87,11 @@ def calibrate(
     fitted_on: str,
     prefer: str = "vllm",
     steps_like: str = "",
+    note: str = "",
 ) -> Outcome:
     """Fit what the rows allow. `prefer` names the source where several measured the same kernel, `steps_like` a
-    chip whose overheads stand in where no served model was measured on this one."""
+    chip whose overheads stand in where no served model was measured on this one; `note` goes beside the source
+    of every kernel fit (whose rows, under which licence)."""
     present = catalog.calibration_for(chip)
     steps = [path for path in paths if holds_steps(_columns(path))]
     kernels = [path for path in paths if path not in steps]
@@ -99,7 +101,7 @@ def calibrate(
     if kernels:
         measured = read_rows(kernels, chip)
         rejected.update(measured.rejected)
-        calibration, found = _with_kernels(calibration, measured.groups, chip, prefer)
+        calibration, found = _with_kernels(calibration, measured.groups, chip, prefer, note)
         regimes += found
     if steps:
         rows = read_steps(steps, chip, catalog)
@@ -134,7 +136,7 @@ def _columns(path: Path) -> list[str]:
 
 
 def _with_kernels(
-    present: Calibration, groups: Sequence[Group], chip: Chip, prefer: str
+    present: Calibration, groups: Sequence[Group], chip: Chip, prefer: str, note: str
 ) -> tuple[Calibration, list[Regime]]:
     kernels: dict[str, dict[str, FitRecord]] = {
         name: dict(getattr(present.kernels, name)) for name in _KERNEL_FIELDS.values()
@@ -148,11 +150,11 @@ def _with_kernels(
             operation, _, ranks = key.dtype.partition("/")
             if "custom" in key.source:
                 operation = f"custom_{operation}"
-            regime, fit = _collective(group, operation, int(ranks), present)
+            regime, fit = _collective(group, operation, int(ranks), present, note)
             collectives[operation, int(ranks)] = fit
             regimes.append(regime)
             continue
-        source = Source(title=f"fit of {key.source}", kind="measured", note="one shape in four held out")
+        source = _fit_source(key, "one shape in four held out", note)
         record = fit_kernel(group, chip, source=source)
         regime = _kernel_regime(group, record, chip, present)
         regimes.append(regime)
@@ -228,8 +230,16 @@ def _kernel_regime(group: Group, record: FitRecord, chip: Chip, present: Calibra
     )
 
 
-def _collective(group: Group, operation: str, ranks: int, present: Calibration) -> tuple[Regime, Any]:
-    source = Source(title=f"fit of {group.key.source}", kind="measured", note="one payload in four held out")
+def _fit_source(key: Key, held_out: str, note: str) -> Source:
+    return Source(
+        title=f"fit of {key.source}", kind="measured", note=f"{held_out}; {note}" if note else held_out
+    )
+
+
+def _collective(
+    group: Group, operation: str, ranks: int, present: Calibration, note: str
+) -> tuple[Regime, Any]:
+    source = _fit_source(group.key, "one payload in four held out", note)
     factor = bus_factor("all_reduce" if "all_reduce" in operation else "all_gather", ranks)
     fit = fit_collective(group, bus_factor=factor, source=source)
     moved = group.columns["bytes"] * factor
