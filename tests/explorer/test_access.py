@@ -237,8 +237,9 @@ def test_every_address_is_tested_here() -> None:
     """A new address must take its place in this file."""
     known = {
         "home", "start", "story", "workbench", "edit", "fork", "pin", "save", "share", "visibility", "rename",
-        "delete", "undo", "redo", "go", "cancel", "scenario_yaml", "panel", "why", "trace_json", "result_json", "compare", "export",
-        "library", "entry", "traces", "shared", "revoke", "login", "logout", "signup", "help", "methods", "healthz",
+        "delete", "undo", "redo", "go", "cancel", "scenario_yaml", "panel", "why", "trace_json", "result_json",
+        "compare", "export", "library", "entry", "traces", "shared", "revoke", "login", "logout", "signup",
+        "help", "methods", "healthz",
     }  # fmt: skip
 
     def names(patterns: list[URLPattern | URLResolver]) -> set[str]:
