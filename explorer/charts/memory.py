@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from explorer import wording
 from explorer.charts import style
-from explorer.charts.style import Cell, Chart, Result, Segment, StackBar, Table
+from explorer.charts.style import Cell, Chart, Nearest, Result, Segment, StackBar, Table
 
 KPIS = (
     "memory.kv_token_capacity",
@@ -268,3 +268,77 @@ def capacity(result: Result | None, baseline: Result | None = None) -> Chart | N
         table=table,
         wide=True,
     )
+
+
+def nearest(messages: Sequence[Mapping[str, Any]], chip_count: float | None = None) -> list[Nearest]:
+    """The changes that an infeasible run named, each with what it leaves; chips that it needs are bought too."""
+    found = []
+    for message in messages:
+        for one in (message.get("params") or {}).get("nearest") or ():
+            fields = {str(path): str(value) for path, value in one["edits"].items()}
+            chips = one.get("chips")
+            if chips and chip_count and chips > chip_count:
+                fields["hardware.chip_count"] = str(chips)
+            found.append(Nearest(fields=fields, label=_edit_label(fields), effect=_edit_effect(one)))
+    return found
+
+
+def _edit_label(fields: Mapping[str, str]) -> str:
+    return ", ".join(f"{wording.label(path)} {value}" for path, value in fields.items())
+
+
+def _edit_effect(one: Mapping[str, Any]) -> str:
+    if "capacity" in one:
+        return _("leaves room for %(count)s tokens") % {"count": f"{one['capacity']:,}"}
+    if "token_per_s" in one:
+        return _("trains at %(rate)s") % {"rate": style.number(float(one["token_per_s"]), "token_per_s")}
+    return ""
+
+
+def movement(result: Result | None) -> Chart | None:
+    """Bytes moved for each output token by tier, with their time and energy."""
+    rows = style.rows(result, "data_movement")
+    if not rows:
+        return None
+    cells = tuple(_movement_cells(row) for row in rows)
+    total_j = sum(float(row["joule_per_output_token"]) for row in rows)
+    most = max(rows, key=lambda row: float(row["bytes_per_output_token"]))
+    title = _("Each output token moves %(bytes)s over %(tier)s") % {
+        "bytes": style.number(float(most["bytes_per_output_token"]), "bytes"),
+        "tier": wording.resource(str(most["tier"])),
+    }
+    return Chart(
+        slug="data-movement",
+        title=title,
+        axis=_("Decode at the mean batch, all chips of a replica together; energy is an assumption per byte"),
+        summary=title,
+        source="; ".join(f"{wording.resource(str(row['tier']))}: {row['source']}" for row in rows),
+        draw="table",
+        table=Table(
+            columns=(_("Tier"), _("Bytes per output token"), _("Time at full bandwidth"), _("Energy")),
+            rows=cells,
+            total=(
+                Cell(text=_("Together")),
+                Cell(text=""),
+                Cell(text=""),
+                _quantity_cell(total_j, "joule_per_output_token"),
+            ),
+        ),
+        wide=True,
+    )
+
+
+def _movement_cells(row: Mapping[str, Any]) -> tuple[Cell, ...]:
+    tier, seconds = str(row["tier"]), row.get("s_per_output_token")
+    moved = style.number(float(row["bytes_per_output_token"]), "bytes")
+    return (
+        Cell(text=wording.resource(tier), key=tier),
+        Cell(text=moved.text, unit=moved.unit, metric=f"compute.moved_bytes_per_output_token.{tier}"),
+        Cell(text="–", muted=True) if seconds is None else _quantity_cell(float(seconds), "token_s"),
+        _quantity_cell(float(row["joule_per_output_token"]), "joule_per_output_token"),
+    )
+
+
+def _quantity_cell(value: float, name: str) -> Cell:
+    shown = style.number(value, name)
+    return Cell(text=shown.text, unit=shown.unit)

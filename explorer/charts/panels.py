@@ -191,7 +191,12 @@ def _memory(result: Result | None, baseline: Result | None) -> Panel:
         headline=memory.headline(result),
         notes=_notes(result, "serving.kv", "serving.max_model_len", "model", "memory"),
         kpis=_kpis(memory.KPIS, result, baseline),
-        charts=_present(chart, memory.kv_parts(result, baseline), memory.capacity(result, baseline)),
+        charts=_present(
+            chart,
+            memory.kv_parts(result, baseline),
+            memory.movement(result),
+            memory.capacity(result, baseline),
+        ),
     )
 
 

@@ -174,6 +174,15 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Nearest:
+    """A change that would make an infeasible scenario fit: one press, one or more fields."""
+
+    fields: Mapping[str, str]
+    label: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
     """A guard rail: the inequality, its numbers, and the nearest changes that satisfy it."""
 

@@ -21,8 +21,8 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from explorer import wording
-from explorer.charts import style
-from explorer.charts.style import Chart, Delta, Number, Panel
+from explorer.charts import memory, style
+from explorer.charts.style import Chart, Delta, Nearest, Number, Panel
 from explorer.wording import translated
 from simcore.errors import Message
 from simcore.scenario.stories import stories
@@ -112,6 +112,24 @@ def leaf_dot(kind: str) -> str:
 def message(said: Message | Mapping[str, Any]) -> str:
     """A message of the core in the reader's language."""
     return translated(said)
+
+
+@register.filter
+def message_before_changes(said: Mapping[str, Any]) -> str:
+    """A message whose suggested changes stand below it as buttons."""
+    params = said.get("params") or {}
+    if not params.get("nearest"):
+        return translated(said)
+    return translated({**said, "params": {**params, "changes": _("see below")}})
+
+
+@register.simple_tag
+def nearest(
+    messages: Sequence[Mapping[str, Any]], document: Mapping[str, Any] | None = None
+) -> list[Nearest]:
+    """The changes that would make an infeasible scenario fit."""
+    owned = ((document or {}).get("hardware") or {}).get("chip_count")
+    return memory.nearest(messages, owned if isinstance(owned, int) else None)
 
 
 @register.filter

@@ -238,13 +238,14 @@ def require_fit(budget: KvBudget, *, path: str = "serving") -> KvBudget:
     """The budget, or an InfeasibleError with the binding term and the changes that would help."""
     if budget.fits:
         return budget
-    rank = budget.rank
+    rank, changes = budget.rank, budget.changes
     params: dict[str, Any] = {
         "binding": budget.binding.replace("_", " "),
         "budget_gib": rank.budget_bytes.value / 2**30,
         "weights_gib": rank.weight_bytes.value / 2**30,
         "activation_gib": (rank.activation_bytes.value + rank.moe_workspace_bytes.value) / 2**30,
-        "changes": "; ".join(change.message.text for change in budget.changes) or "no single change fits",
+        "changes": "; ".join(change.message.text for change in changes) or "no single change fits",
+        "nearest": [{"edits": {one.path: one.value}, **one.message.params} for one in changes],
     }
     if budget.binding == "max_model_len":
         raise InfeasibleError.at(

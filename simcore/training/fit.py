@@ -52,6 +52,7 @@ def require_fit(
         visible_gib=memory.visible.value / 2**30,
         missing_gib=-memory.free.value / 2**30,
         changes="; ".join(change.message.text for change in changes) or "no one or two changes fit",
+        nearest=[{"edits": dict(change.edits), "token_per_s": change.token_per_s} for change in changes],
         **uses,
     )
 

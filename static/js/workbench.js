@@ -253,6 +253,7 @@ root.addEventListener("submit", (event) => {
   if (!inPlace) return;
   event.preventDefault();
   const values = button?.name ? { [button.name]: button.value } : {};
+  if (form.dataset.act === "edit") form.querySelectorAll("input[name]").forEach((one) => { values[one.name] ??= one.value; });
   if (form.id === "outline" && !button?.name) return; // Enter in a field: the change event has sent it
   post(form.action, values);
 });
