@@ -244,6 +244,8 @@ root.addEventListener("change", (event) => {
   const field = event.target;
   if (field.form?.id !== "outline" || !field.name) return;
   event.stopPropagation();
+  if (field.dataset.sent === field.value) return; // a field that is replaced while it has the focus changes once more
+  field.dataset.sent = field.value;
   post(field.form.action, { [field.name]: field.value });
 });
 
