@@ -51,6 +51,11 @@ class Point:
         return round(1.8 * self.size, 1)
 
     @property
+    def reach(self) -> float:
+        """Radius that takes a press."""
+        return self.size + 3
+
+    @property
     def corner(self) -> float:
         return round(-0.9 * self.size, 2)
 

@@ -61,6 +61,7 @@ class Tile:
     delta: Delta | None = None
     sub: str = ""
     flag: str = ""
+    band: str = ""  # between which values nine of ten measurements fall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,7 +327,26 @@ def tile(name: str, result: Result | None, baseline: Result | None = None, *, su
         delta=delta(value, metric(baseline, name), name),
         sub=sub,
         flag=_partial_flag(name, result),
+        band=band(name, result),
     )
+
+
+def band(name: str, result: Result | None) -> str:
+    """The 90 % band of a headline in its own unit; "" where no measurement stands behind it."""
+    found = ((result or {}).get("bands") or {}).get(name)
+    if not isinstance(found, Mapping):
+        return ""
+    low, high = number(float(found["low"]), name), number(float(found["high"]), name)
+    span = f"{low.text} – {high}" if low.unit == high.unit else f"{low} – {high}"
+    words = {"level": percent(float(found.get("level", 0.9)), digits=0), "span": span}
+    if is_extrapolated(result):
+        return _("%(level)s: %(span)s, beyond what was calibrated") % words
+    return _("%(level)s: %(span)s") % words
+
+
+def is_extrapolated(result: Result | None) -> bool:
+    """Whether steps lie outside the settings that were measured."""
+    return any(row.get("code") == "compute.extrapolated" for row in (result or {}).get("warnings") or ())
 
 
 def _partial_flag(name: str, result: Result | None) -> str:

@@ -19,6 +19,7 @@ from django.views.decorators.http import require_safe
 from explorer.access import run_for, viewer_of
 from explorer.actions import latest_run
 from explorer.charts import TABS, panel, strip
+from explorer.charts.style import is_extrapolated
 from explorer.models import Run
 from explorer.views.common import is_htmx
 from simcore.report.trace import chrome_trace
@@ -73,6 +74,7 @@ def why(request: HttpRequest, pk: UUID, metric: str) -> HttpResponse:
         "part_of": metric if part else "",
         "value": tree["value"] if part and tree else result["metrics"][metric],
         "band": None if part else result.get("bands", {}).get(metric),
+        "extrapolated": is_extrapolated(result),
         "tree": tree,
         "lines": list(_lines(tree)) if tree else [],
     }

@@ -316,3 +316,20 @@ def test_kv_memory_is_told_in_parts_of_a_whole() -> None:
     assert sum(part.width for part in bar.segments) == pytest.approx(96, abs=0.01)
     assert chart.title == "15.0 % of the KV memory holds tokens"
     assert memory.kv_parts(SERVES) is None
+
+
+def test_a_headline_shows_its_band_and_says_when_it_is_stretched() -> None:
+    result = documents.serving()
+    result["bands"] = {
+        "serving.tpot_s.mean": {"low": 0.0091, "high": 0.0116, "level": 0.9, "basis": "40 measurements"}
+    }
+    tile = style.tile("serving.tpot_s.mean", result)
+    assert tile is not None
+    assert tile.band == "90 %: 9.10 – 11.6 ms"
+    result["warnings"] = [*result["warnings"], {"code": "compute.extrapolated", "params": {"reasons": "x"}}]
+    tile = style.tile("serving.tpot_s.mean", result)
+    assert tile is not None
+    assert tile.band.endswith("beyond what was calibrated")
+    plain = style.tile("serving.ttft_s.p95", result)
+    assert plain is not None
+    assert plain.band == ""
