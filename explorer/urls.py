@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path, re_path
 
-from explorer.views import accounts, compare, edit, home, library, pages, runs, share, workbench
+from explorer.views import accounts, calibrate, compare, edit, home, library, pages, runs, share, workbench
 
 scenario_patterns = [
     path("", workbench.workbench, name="workbench"),
@@ -42,6 +42,7 @@ urlpatterns = [
     path("library/", library.library, name="library"),
     re_path(r"^library/(?P<kind>[a-z_]+)/(?P<slug>[a-z0-9.\-]+)/$", library.entry, name="entry"),
     path("traces/", library.traces, name="traces"),
+    path("calibrate/", calibrate.calibrate, name="calibrate"),
     path("r/<slug:token>/", share.shared, name="shared"),
     path("r/<slug:token>/revoke/", edit.revoke, name="revoke"),
     path("accounts/login/", accounts.log_in, name="login"),

@@ -10,6 +10,7 @@ decides, so every run and every chip holds out the same ones.
 from __future__ import annotations
 
 import csv
+import math
 import re
 import zlib
 from collections import Counter, defaultdict
@@ -168,7 +169,9 @@ def _row(row: Mapping[str, str], file_kind: str, chip: Chip) -> tuple[Key, dict[
         numbers = {name: float(row[name]) for name in (*_COLUMNS[kind], "measured_us")}
     except (KeyError, ValueError, TypeError):
         raise _RejectedError("a number is missing or unreadable") from None
-    if numbers["measured_us"] <= 0 or any(value < 0 for value in numbers.values()):
+    if not all(math.isfinite(value) for value in numbers.values()):
+        raise _RejectedError("a number is missing or unreadable")
+    if any(value < 0 or (value == 0 and name != "ctx_len") for name, value in numbers.items()):
         raise _RejectedError("a time or size that is not positive")
     _check_physics(kind, dtype, numbers, chip)
     source = row.get("impl") or row.get("source") or "given rows"

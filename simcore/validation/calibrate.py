@@ -9,6 +9,7 @@ replaces the plain roofline only where it is closer on the rows that it has not 
 from __future__ import annotations
 
 import csv
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,6 +45,7 @@ from simcore.validation.step_rows import (
 )
 from simcore.validation.step_rows import predicted_s as step_predicted_s
 
+MOST_POINTS: Final = 150  # of a regime, for a picture
 # Between these the rows hardly tell: a layer's captured kernels follow each other in a microsecond or so each, and
 # what a sequence costs the host looks like what the prompts of the others cost the batch (error +0.1 % at 8 µs).
 LEAST_PER_LAYER_S: Final = 8e-6
@@ -55,6 +57,11 @@ _KERNEL_FIELDS: Final = {
     "attention_decode": "attention_decode",
 }
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+Point = tuple[
+    float, float, float
+]  # seconds: measured, as the present calibration has it, as the new one does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +77,7 @@ class Regime:
     held_out_mape_fraction: float
     held_out_median_fraction: float
     is_kept: bool = True  # False: the present calibration is closer
+    points: tuple[Point, ...] = ()  # some rows, spread evenly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +235,15 @@ def _kernel_regime(group: Group, record: FitRecord, chip: Chip, present: Calibra
         held_out_mape_fraction=record.held_out_mape_fraction,
         held_out_median_fraction=record.held_out_median_fraction,
         is_kept=record.held_out_mape_fraction <= float(plain[group.held_out].mean()),
+        points=_points(group.measured_s, before, predicted_s(record, group, chip)),
     )
+
+
+def _points(measured: Floats, before: Floats, after: Floats) -> tuple[Point, ...]:
+    """Rows in even steps of their measured times, at most `MOST_POINTS`."""
+    order = np.argsort(measured)
+    chosen = order[:: max(1, math.ceil(len(order) / MOST_POINTS))]
+    return tuple((float(measured[row]), float(before[row]), float(after[row])) for row in chosen)
 
 
 def _fit_source(key: Key, held_out: str, note: str) -> Source:
@@ -244,9 +260,14 @@ def _collective(
     fit = fit_collective(group, bus_factor=factor, source=source)
     moved = group.columns["bytes"] * factor
 
+    def times(known: Any) -> Floats:
+        found: Floats = (
+            known.alpha_s + known.sqrt_s_per_sqrt_byte * np.sqrt(moved) + moved / known.bus_bytes_per_s
+        )
+        return found
+
     def error(known: Any) -> Floats:
-        times = known.alpha_s + known.sqrt_s_per_sqrt_byte * np.sqrt(moved) + moved / known.bus_bytes_per_s
-        found: Floats = np.abs(times / group.measured_s - 1.0)
+        found: Floats = np.abs(times(known) / group.measured_s - 1.0)
         return found
 
     known = present.collectives.get((operation, ranks))
@@ -260,6 +281,7 @@ def _collective(
         fitted_mape_fraction=float(after[~held].mean()),
         held_out_mape_fraction=float(after[held].mean()) if held.any() else float("nan"),
         held_out_median_fraction=float(np.median(after[held])) if held.any() else float("nan"),
+        points=_points(group.measured_s, times(known or fit), times(fit)),
     )
     return regime, fit
 
@@ -458,5 +480,6 @@ def _step_regime(
         fitted_mape_fraction=float(error[~held].mean()),
         held_out_mape_fraction=float(error[held].mean()),
         held_out_median_fraction=float(np.median(error[held])),
+        points=_points(measured, before, after),
     )
     return regime, _residuals(after, measured, held, source)

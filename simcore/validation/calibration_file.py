@@ -80,7 +80,11 @@ def outcome_dict(outcome: Outcome) -> dict[str, Any]:
         "calibration": outcome.calibration.slug,
         "fitted_on": outcome.calibration.fitted_on,
         "regimes": [
-            {name: None if value != value else value for name, value in asdict(regime).items()}
+            {
+                name: None if value != value else value
+                for name, value in asdict(regime).items()
+                if name != "points"
+            }
             for regime in outcome.regimes
         ],
         "rejected": dict(outcome.rejected),

@@ -18,6 +18,7 @@ PAGES = (
     "/library/",
     "/library/chips/nvidia-h100-sxm/",
     "/traces/",
+    "/calibrate/",
     "/help/",
     "/methods/",
     "/accounts/login/",

@@ -51,6 +51,7 @@ OPEN = (
     "/library/",
     "/library/chips/nvidia-h100-sxm/",
     "/traces/",
+    "/calibrate/",
     "/c/",
     "/help/",
     "/methods/",
@@ -238,7 +239,7 @@ def test_every_address_is_tested_here() -> None:
     known = {
         "home", "start", "story", "workbench", "edit", "fork", "pin", "save", "share", "visibility", "rename",
         "delete", "undo", "redo", "go", "cancel", "scenario_yaml", "panel", "why", "trace_json", "result_json",
-        "compare", "export", "library", "entry", "traces", "shared", "revoke", "login", "logout", "signup",
+        "compare", "export", "library", "entry", "calibrate", "traces", "shared", "revoke", "login", "logout", "signup",
         "help", "methods", "healthz",
     }  # fmt: skip
 
