@@ -26,19 +26,18 @@ def panel(outcome: Outcome) -> Panel:
 
 
 def _headline(regimes: Sequence[Regime]) -> str:
-    kept = [regime for regime in regimes if regime.is_kept]
-    better = [
-        regime for regime in kept if regime.before_fraction > regime.fitted_mape_fraction or _new(regime)
-    ]
+    fitted = [regime for regime in regimes if regime.fitted_rows]
+    better = [regime for regime in fitted if regime.is_kept and _is_closer(regime)]
     return _("%(better)s of %(total)s regimes come closer to what was measured") % {
         "better": len(better),
-        "total": len(regimes),
+        "total": len(fitted),
     }
 
 
-def _new(regime: Regime) -> bool:
-    """Not known before: its error has no value."""
-    return regime.before_fraction != regime.before_fraction
+def _is_closer(regime: Regime) -> bool:
+    """By more than a tenth of a point, or known for the first time."""
+    before = regime.before_fraction
+    return before != before or before - _after(regime) > 1e-3
 
 
 def _report(regimes: Sequence[Regime]) -> Chart:
@@ -59,6 +58,7 @@ def _report(regimes: Sequence[Regime]) -> Chart:
                 _("Rows fitted"),
                 _("Rows held out"),
                 _("Before"),
+                _("After"),
                 _("After, fitted"),
                 _("After, held out"),
                 _("Median, held out"),
@@ -71,8 +71,14 @@ def _report(regimes: Sequence[Regime]) -> Chart:
 
 
 def _after(regime: Regime) -> float:
-    held = regime.held_out_mape_fraction
-    return held if held == held else regime.fitted_mape_fraction
+    """Over all rows, as the error before is; where one part has no rows, over the other."""
+    parts = [
+        (regime.fitted_rows, regime.fitted_mape_fraction),
+        (regime.held_out_rows, regime.held_out_mape_fraction),
+    ]
+    known = [(rows, error) for rows, error in parts if rows and error == error]
+    count = sum(rows for rows, _error in known)
+    return sum(rows * error for rows, error in known) / count if count else float("nan")
 
 
 def _cells(regime: Regime) -> tuple[Cell, ...]:
@@ -84,6 +90,7 @@ def _cells(regime: Regime) -> tuple[Cell, ...]:
         Cell(text=f"{regime.fitted_rows:,}"),
         Cell(text=f"{regime.held_out_rows:,}"),
         Cell(text=_share(regime.before_fraction)),
+        Cell(text=_share(_after(regime))),
         Cell(text=_share(regime.fitted_mape_fraction)),
         Cell(text=_share(regime.held_out_mape_fraction)),
         Cell(text=_share(regime.held_out_median_fraction)),

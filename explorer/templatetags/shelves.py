@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import fields
@@ -15,6 +16,7 @@ from explorer import wording
 from explorer.charts import style
 from explorer.charts.style import Number
 from simcore.catalog import PriceBook
+from simcore.catalog.types import Chip
 from simcore.glossary import ENTRIES
 from simcore.units import UNITS, printed
 from simcore.validation import Fact, FactRow, evaluate_all
@@ -40,6 +42,15 @@ _SHELF_COLUMNS: Final = {
     "price_books": ("dated",),
 }
 
+_CLONED: Final = (
+    "bf16_flop_per_s",
+    "fp8_flop_per_s",
+    "hbm_bytes",
+    "hbm_bytes_per_s",
+    "scaleup_bytes_per_s",
+    "tdp_w",
+)
+
 
 @register.filter
 def kind_label(kind: str) -> str:
@@ -54,6 +65,20 @@ def kind_label(kind: str) -> str:
         "price_books": _("Price books"),
     }
     return names.get(kind, kind)
+
+
+@register.simple_tag
+def clone_text(chip: Chip) -> str:
+    """A scenario with this chip whose figures are yours to edit: they start as the datasheet has them."""
+    figures = {name: getattr(chip, name) for name in _CLONED}
+    document = {
+        "name": _("%(chip)s, edited") % {"chip": chip.name},
+        "hardware": {
+            "chip": chip.slug,
+            "chip_overrides": {name: value for name, value in figures.items() if value},
+        },
+    }
+    return json.dumps(document, ensure_ascii=False)
 
 
 @register.simple_tag
