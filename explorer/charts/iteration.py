@@ -437,7 +437,7 @@ def _split_table(result: Result | None) -> Table:
     names = list(dict.fromkeys(str(row["operator"]) for row in rows(result)))
     columns = [_("Operator")]
     for phase in phases:
-        columns += [phase_name(phase), _("Share")]
+        columns += [phase_name(phase), _("Share of the step")]
 
     def cells(name: str) -> tuple[Cell, ...]:
         line = [Cell(text=wording.operator(name))]

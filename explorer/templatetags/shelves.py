@@ -18,7 +18,7 @@ from explorer.charts.style import Number
 from simcore.catalog import PriceBook
 from simcore.catalog.types import Chip
 from simcore.glossary import ENTRIES
-from simcore.units import UNITS, printed
+from simcore.units import UNITS, dimension_of, printed, quantity
 from simcore.validation import Fact, FactRow, evaluate_all
 
 register = template.Library()
@@ -75,10 +75,18 @@ def clone_text(chip: Chip) -> str:
         "name": _("%(chip)s, edited") % {"chip": chip.name},
         "hardware": {
             "chip": chip.slug,
-            "chip_overrides": {name: value for name, value in figures.items() if value},
+            "chip_overrides": {name: _as_typed(value, name) for name, value in figures.items() if value},
         },
     }
     return json.dumps(document, ensure_ascii=False)
+
+
+def _as_typed(value: float, name: str) -> float | str:
+    """3.35e12 -> "3.35 TB/s", where that says exactly the same."""
+    dimension = dimension_of(name)
+    number, unit = printed(value, dimension, digits=3)
+    text = f"{number} {unit}"
+    return text if unit and quantity(text, dimension) == value else value
 
 
 @register.simple_tag
