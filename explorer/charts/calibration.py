@@ -17,7 +17,7 @@ SHOWN: Final = 6  # regimes with a picture of their own
 def panel(outcome: Outcome) -> Panel:
     """The report as a page: the regimes, and a picture of each."""
     regimes = outcome.regimes
-    drawn = [regime for regime in regimes if len(regime.points) > 1]
+    drawn = [regime for regime in regimes if len(regime.points_s) > 1]
     return Panel(
         tab="calibrate",
         headline=_headline(regimes),
@@ -108,7 +108,7 @@ def _scatter(at: int, regime: Regime) -> Chart:
         "after": _share(_after(regime)),
     }
     title = _("%(regime)s: mean error %(after)s, %(before)s before") % words
-    measured, before, after = ([point[at] for point in regime.points] for at in range(3))
+    measured, before, after = ([point[at] for point in regime.points_s] for at in range(3))
     everything = [*measured, *before, *after]
     ends = [min(everything), max(everything)]
     figure = style.figure(
@@ -135,7 +135,7 @@ def _scatter(at: int, regime: Regime) -> Chart:
             words=0,
             rows=tuple(
                 tuple(Cell(text=str(style.number(value, "time_s"))) for value in point)
-                for point in regime.points
+                for point in regime.points_s
             ),
         ),
     )

@@ -77,7 +77,7 @@ class Regime:
     held_out_mape_fraction: float
     held_out_median_fraction: float
     is_kept: bool = True  # False: the present calibration is closer
-    points: tuple[Point, ...] = ()  # some rows, spread evenly
+    points_s: tuple[Point, ...] = ()  # some rows, spread evenly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +235,7 @@ def _kernel_regime(group: Group, record: FitRecord, chip: Chip, present: Calibra
         held_out_mape_fraction=record.held_out_mape_fraction,
         held_out_median_fraction=record.held_out_median_fraction,
         is_kept=record.held_out_mape_fraction <= float(plain[group.held_out].mean()),
-        points=_points(group.measured_s, before, predicted_s(record, group, chip)),
+        points_s=_points(group.measured_s, before, predicted_s(record, group, chip)),
     )
 
 
@@ -281,7 +281,7 @@ def _collective(
         fitted_mape_fraction=float(after[~held].mean()),
         held_out_mape_fraction=float(after[held].mean()) if held.any() else float("nan"),
         held_out_median_fraction=float(np.median(after[held])) if held.any() else float("nan"),
-        points=_points(group.measured_s, times(known or fit), times(fit)),
+        points_s=_points(group.measured_s, times(known or fit), times(fit)),
     )
     return regime, fit
 
@@ -480,6 +480,6 @@ def _step_regime(
         fitted_mape_fraction=float(error[~held].mean()),
         held_out_mape_fraction=float(error[held].mean()),
         held_out_median_fraction=float(np.median(error[held])),
-        points=_points(measured, before, after),
+        points_s=_points(measured, before, after),
     )
     return regime, _residuals(after, measured, held, source)

@@ -83,7 +83,7 @@ def outcome_dict(outcome: Outcome) -> dict[str, Any]:
             {
                 name: None if value != value else value
                 for name, value in asdict(regime).items()
-                if name != "points"
+                if name != "points_s"
             }
             for regime in outcome.regimes
         ],

@@ -50,7 +50,7 @@ def test_the_fit_is_closer_than_what_was_there(client: Client) -> None:
     outcome = calibrating.fit(text(gemm_rows()).encode(), "nvidia-h100-sxm", fitted_on="2026-11-30")
     (regime,) = outcome.regimes
     assert regime.fitted_mape_fraction < regime.before_fraction
-    assert len(regime.points) > 10
+    assert len(regime.points_s) > 10
     assert not outcome.calibration.is_class_default
 
 
