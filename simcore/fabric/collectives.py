@@ -180,10 +180,12 @@ def curves(operation: Operation, ranks: int, network: Interconnect) -> list[Curv
     """The ways to run it; the cheapest at a payload is taken."""
     if ranks > network.domain_size:
         return _across(operation, ranks, network)
-    found = [_fitted(fit, network) for fit in (fit_at(network.fits, operation, ranks),) if fit]
+    # In-network reduction moves each byte once where a ring moves it twice; nothing else can beat the link.
+    ceiling = bus_factor("all_reduce", ranks) if operation == "all_reduce" else 1.0
+    found = [_fitted(fit, network, ceiling) for fit in (fit_at(network.fits, operation, ranks),) if fit]
     if operation == "all_reduce":
         kernel = fit_at(network.fits, ENGINE_KERNEL, ranks, extend=False)
-        found += [_fitted(kernel, network, limit=ENGINE_KERNEL_LIMIT_BYTES)] if kernel else []
+        found += [_fitted(kernel, network, ceiling, limit=ENGINE_KERNEL_LIMIT_BYTES)] if kernel else []
     return found if _unlimited(found) else found + _inside(operation, ranks, network)
 
 
@@ -215,8 +217,11 @@ def fit_at(
     )
 
 
-def _fitted(fit: CollectiveFit, network: Interconnect, *, limit: float = math.inf) -> Curve:
-    """Constants are kept relative to the link they were measured on, so that the link can change."""
+def _fitted(fit: CollectiveFit, network: Interconnect, ceiling: float, *, limit: float = math.inf) -> Curve:
+    """Constants are kept relative to the link they were measured on, so that the link can change.
+
+    A fit may overshoot the link between its measured sizes; its asymptote is cut at `ceiling` links.
+    """
     reference, source = network.reference_bytes_per_s, fit.source.title
 
     def calibrated(value: float, name: str) -> Term:
@@ -228,7 +233,7 @@ def _fitted(fit: CollectiveFit, network: Interconnect, *, limit: float = math.in
         latency_s=calibrated(fit.alpha_s, "collective_latency_s"),
         root=calibrated(root, "collective_root") if root else None,
         rate=rate,
-        bandwidth=calibrated(fit.bus_bytes_per_s / reference, "bus_fraction") * rate,
+        bandwidth=calibrated(min(ceiling, fit.bus_bytes_per_s / reference), "bus_fraction") * rate,
         limit_bytes=limit,
     )
 
