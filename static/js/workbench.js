@@ -336,3 +336,4 @@ adopt(document);
 reveal(document);
 follow();
 reloadWhy();
+document.documentElement.dataset.live = ""; // from here on the page answers to what is typed

@@ -45,6 +45,7 @@ def story(page: "Page", title: str) -> None:
     page.goto("/")
     page.get_by_role("button", name=title).click()
     page.wait_for_selector("#workbench", timeout=WAIT_MS)
+    page.wait_for_selector("html[data-live]", state="attached", timeout=WAIT_MS)
     finished(page)
 
 
@@ -57,6 +58,7 @@ def tile(page: "Page", label: str) -> str:
 
 def change(page: "Page", path: str, typed: str) -> None:
     """Type into a field of the outline, leave it, and wait for the answer."""
+    page.wait_for_selector("html[data-live]", state="attached", timeout=WAIT_MS)
     before = page.get_attribute("#run", "data-run")
     field = page.locator(f'[name="{path}"]')
     field.evaluate(
@@ -165,10 +167,10 @@ def test_a_dropped_socket_comes_back_where_it_was(page: "Page") -> None:
 
     story(page, "Double the HBM bandwidth")
     page.route_web_socket(re.compile(r"/ws/runs/"), drop_the_first)
-    change(page, "workload.request_count", "200000")
+    change(page, "workload.request_count", "1000000")  # long enough that the socket is back before the end
     finished(page)
     page.locator("#panel:not(.stale) #chart-doublings").wait_for(timeout=WAIT_MS)
-    assert "200,000 requests" in page.locator("#chart-over-time").inner_text()
+    assert "1,000,000 requests" in page.locator("#chart-over-time").inner_text()
     asked = [int(address.rsplit("after=", 1)[1]) for address in opened]
     assert len(asked) >= 2
     assert asked[1] > asked[0]
