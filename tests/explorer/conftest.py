@@ -8,10 +8,11 @@ by `work(run)`.
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.cache import cache
+from django.core.cache import caches
 from django.test import Client
 
 from explorer import actions
@@ -42,7 +43,8 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """What was sent to the workers."""
     sent: list[tuple[str, int]] = []
     monkeypatch.setattr(run_simulation, "delay", lambda run_id, attempt: sent.append((run_id, attempt)))
-    cache.clear()
+    # A name space of its own: on Redis, clearing the cache would flush the queue of the sites beside it.
+    monkeypatch.setattr(caches["default"], "key_prefix", uuid4().hex)
     return sent
 
 
