@@ -29,6 +29,8 @@ test: lint $(STAMPS)/warm  ## lint, types, layers, Django checks, and every test
 	env -u DATABASE_URL -u REDIS_URL $(PYTEST) $(PYTEST_ARGS)
 	@if [ -n "$${TEST_DATABASE_URL:-}" ] && [ -n "$${TEST_REDIS_URL:-}" ]; then \
 	  echo "once more, on PostgreSQL and Redis: web, tasks and sockets"; \
+	  DATABASE_URL="$$TEST_DATABASE_URL" REDIS_URL="$$TEST_REDIS_URL" VAR_DIR="$$(mktemp -d)" \
+	    $(PY) manage.py migrate --noinput --verbosity 0; \
 	  DATABASE_URL="$$TEST_DATABASE_URL" REDIS_URL="$$TEST_REDIS_URL" \
 	    $(PYTEST) -m "not embedded" tests/explorer $(PYTEST_ARGS); \
 	else echo "not run on PostgreSQL and Redis: TEST_DATABASE_URL and TEST_REDIS_URL are not set"; fi
