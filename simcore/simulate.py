@@ -94,7 +94,7 @@ class Result:
 
 
 def simulate(plan: Plan, on_event: OnEvent | None = None) -> Result:
-    """Run the plan. Events: `stage` (closed_forms, fabric, serving), `series`, `warning`."""
+    """Run the plan. Events: `stage` (closed_forms, then serving or training) and `series`."""
     emit = on_event or _nobody
     emit(
         "stage",
