@@ -47,6 +47,7 @@ _FIELDS: Final = (
     _entry("hardware.server", "Server", "The chassis: chips in it, scale-up domain, NICs, host."),
     _entry("hardware.chip_count", "Chips", "All chips that are owned, busy or idle.", symbol="N"),
     _entry("hardware.pools", "Pools", "Further pools of other chips."),
+    _entry("hardware.calibration", "Calibration", "Whose measurements set what the chip reaches of its peaks."),
     _entry("hardware.chip_overrides", "Chip overrides", "Figures that differ from the datasheet."),
     _entry(
         "bf16_flop_per_s", "BF16 dense", "Peak dense 16-bit matrix rate; a multiply-accumulate is 2 FLOP."
@@ -100,6 +101,19 @@ _FIELDS: Final = (
         "Requests kept in flight: each finished one admits the next.",
     ),
     _entry("workload.arrivals.cv", "Burstiness", "Coefficient of variation of the gaps; 1 is Poisson."),
+    _entry(
+        "workload.arrivals.start_request_per_s", "Rate at first", "Mean offered load when the ramp begins."
+    ),
+    _entry(
+        "workload.arrivals.end_request_per_s",
+        "Rate at last",
+        "Mean offered load from the end of the ramp on.",
+    ),
+    _entry("workload.arrivals.ramp_s", "Ramp", "Time from the first rate to the last."),
+    _entry(
+        "workload.arrivals.peak_ratio", "Peak", "Highest rate over mean rate; 1 is flat, 2 falls to nothing."
+    ),
+    _entry("workload.arrivals.period_s", "Period", "Time from peak to peak."),
     _entry("workload.arrivals.path", "Trace file", "A request trace on disk (command line only)."),
     _entry("workload.arrivals.trace", "Uploaded trace", "Identifier of an uploaded request trace."),
     _entry("workload.arrivals.format", "Trace format", "mooncake, azure, burstgpt or csv."),

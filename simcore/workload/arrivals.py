@@ -1,14 +1,16 @@
 """When requests arrive: the arrival laws that a scenario may name, and how their instants are drawn.
 
 Open laws draw inter-arrival times with mean `1 / request_per_s`: exponential for `poisson`, gamma with
-coefficient of variation `cv` for `gamma` (cv 1 is Poisson, above 1 is bursty, below 1 is regular). A
-`closed_loop` keeps a fixed number of requests in flight, so its instants come from the engine. A `trace`
-replays the instants and lengths of a file.
+coefficient of variation `cv` for `gamma` (cv 1 is Poisson, above 1 is bursty, below 1 is regular). `ramp`
+and `diurnal` are Poisson with a rate that moves: unit-rate instants are sent through the inverse of the
+expected count `Λ(t) = ∫ rate dt` (time rescaling), so they share their draws with `poisson`. A `closed_loop`
+keeps a fixed number of requests in flight, so its instants come from the engine. A `trace` replays the
+instants and lengths of a file.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,7 @@ from simcore.streams import stream
 
 TraceFormat = Literal["mooncake", "azure", "burstgpt", "csv"]
 MAX_RATE_PER_S = 1e9
+_TABLE_POINTS: Final = 16_385
 
 
 class Poisson(Spec):
@@ -34,6 +37,24 @@ class Gamma(Spec):
     kind: Literal["gamma"] = "gamma"
     request_per_s: float = Field(gt=0, le=MAX_RATE_PER_S)
     cv: float = Field(default=1.0, ge=0.01, le=100)
+
+
+class Ramp(Spec):
+    """Poisson arrivals whose rate goes evenly from start to end in `ramp_s`, and stays there."""
+
+    kind: Literal["ramp"] = "ramp"
+    start_request_per_s: float = Field(gt=0, le=MAX_RATE_PER_S)
+    end_request_per_s: float = Field(gt=0, le=MAX_RATE_PER_S)
+    ramp_s: float = Field(gt=0, le=1e9)
+
+
+class Diurnal(Spec):
+    """Poisson arrivals whose rate swings as a sine around its mean, rising from it at the first instant."""
+
+    kind: Literal["diurnal"] = "diurnal"
+    request_per_s: float = Field(gt=0, le=MAX_RATE_PER_S)
+    peak_ratio: float = Field(default=1.5, ge=1, le=2)
+    period_s: float = Field(default=86_400.0, gt=0, le=1e9)
 
 
 class ClosedLoop(Spec):
@@ -82,10 +103,11 @@ class Trace(Spec):
         return self
 
 
-Arrivals = Annotated[Poisson | Gamma | ClosedLoop | Trace, Field(discriminator="kind")]
+OpenArrivals = Poisson | Gamma | Ramp | Diurnal
+Arrivals = Annotated[OpenArrivals | ClosedLoop | Trace, Field(discriminator="kind")]
 
 
-def arrival_instants(arrivals: Poisson | Gamma, count: int, seed: int) -> NDArray[np.float64]:
+def arrival_instants(arrivals: OpenArrivals, count: int, seed: int) -> NDArray[np.float64]:
     """`count` increasing instants in seconds. A rate only scales the same draws (paired comparison)."""
     draws = stream(seed, "workload", "arrivals")
     if isinstance(arrivals, Gamma):
@@ -93,5 +115,29 @@ def arrival_instants(arrivals: Poisson | Gamma, count: int, seed: int) -> NDArra
         gaps = draws.gamma(shape, 1.0 / shape, count)
     else:
         gaps = draws.exponential(1.0, count)
-    instants: NDArray[np.float64] = np.cumsum(gaps) / arrivals.request_per_s
+    expected: NDArray[np.float64] = np.cumsum(gaps)
+    if isinstance(arrivals, Ramp):
+        return _ramp_instants(arrivals, expected)
+    if isinstance(arrivals, Diurnal):
+        return _diurnal_instants(arrivals, expected)
+    return expected / arrivals.request_per_s
+
+
+def _ramp_instants(ramp: Ramp, expected: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Where `start t + (end - start) t² / 2 ramp_s` reaches the expected count; linear after the ramp."""
+    start, end, ramp_s = ramp.start_request_per_s, ramp.end_request_per_s, ramp.ramp_s
+    on_ramp = 0.5 * (start + end) * ramp_s
+    inside = np.minimum(expected, on_ramp)
+    # The root in the form that loses nothing where start and end are close.
+    root = np.sqrt(np.maximum(start**2 + 2.0 * (end - start) / ramp_s * inside, 0.0))
+    return 2.0 * inside / (start + root) + (expected - inside) / end
+
+
+def _diurnal_instants(day: Diurnal, expected: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Where the expected count is reached: whole periods, then a table of one period."""
+    phase = np.linspace(0.0, 1.0, _TABLE_POINTS)
+    swing = (day.peak_ratio - 1.0) / (2.0 * np.pi)
+    reached = phase + swing * (1.0 - np.cos(2.0 * np.pi * phase))  # share of a period's requests
+    periods, rest = np.divmod(expected / (day.request_per_s * day.period_s), 1.0)
+    instants: NDArray[np.float64] = day.period_s * (periods + np.interp(rest, reached, phase))
     return instants

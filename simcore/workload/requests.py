@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcore.errors import InputError
-from simcore.workload.arrivals import ClosedLoop, Gamma, Poisson, Trace, arrival_instants
+from simcore.workload.arrivals import ClosedLoop, OpenArrivals, Trace, arrival_instants
 from simcore.workload.lengths import Constant, Empirical, LogNormal, draw_lengths
 from simcore.workload.traces import TraceTable
 
@@ -33,7 +33,7 @@ class Requests:
 
 
 def draw_requests(
-    arrivals: Poisson | Gamma | ClosedLoop | Trace,
+    arrivals: OpenArrivals | ClosedLoop | Trace,
     lengths: Constant | LogNormal | Empirical,
     *,
     request_count: int,

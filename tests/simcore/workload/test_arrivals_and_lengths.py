@@ -5,7 +5,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from simcore.errors import InputError
-from simcore.workload.arrivals import Arrivals, ClosedLoop, Gamma, Poisson, Trace
+from simcore.workload.arrivals import Arrivals, ClosedLoop, Diurnal, Gamma, Poisson, Ramp, Trace
 from simcore.workload.lengths import Constant, Empirical, Lengths, LogNormal
 from simcore.workload.requests import Requests, draw_requests
 from simcore.workload.traces import read_trace
@@ -43,6 +43,32 @@ def test_gaps_have_the_rate_and_variation_asked_for(arrivals: Poisson | Gamma, c
     assert (gaps >= 0).all()
     assert gaps.mean() == pytest.approx(1 / 8, rel=0.03)
     assert gaps.std() / gaps.mean() == pytest.approx(cv, rel=0.05)
+
+
+def test_a_ramp_reaches_its_end_rate_and_stays_there() -> None:
+    instants = drawn(Ramp(start_request_per_s=10, end_request_per_s=100, ramp_s=1000)).arrival_s
+    counts, _ = np.histogram(instants, bins=np.arange(0, 1500, 100))
+    expected = [100 * (10 + 9 * (k + 0.5)) for k in range(10)] + [10_000] * 4
+    assert counts == pytest.approx(expected, abs=4 * max(expected) ** 0.5)
+    assert (np.diff(instants) >= 0).all()
+
+
+def test_a_flat_ramp_and_a_flat_day_are_poisson() -> None:
+    poisson = drawn(Poisson(request_per_s=8.0)).arrival_s
+    flat = drawn(Ramp(start_request_per_s=8, end_request_per_s=8, ramp_s=50)).arrival_s
+    np.testing.assert_allclose(flat, poisson, rtol=1e-12)
+    day = drawn(Diurnal(request_per_s=8, peak_ratio=1, period_s=500)).arrival_s
+    np.testing.assert_allclose(day, poisson, rtol=1e-9)
+
+
+def test_a_day_has_its_peak_its_trough_and_its_mean() -> None:
+    instants = drawn(Diurnal(request_per_s=100, peak_ratio=1.8, period_s=100)).arrival_s
+    assert len(instants) / instants[-1] == pytest.approx(100, rel=0.02)
+    counts, _ = np.histogram(instants % 100, bins=20)
+    centres = (np.arange(20) + 0.5) * 5
+    expected = len(instants) / 20 * (1 + 0.8 * np.sin(2 * np.pi * centres / 100))
+    assert counts == pytest.approx(expected, abs=5 * expected.max() ** 0.5)
+    assert (np.diff(instants) >= 0).all()
 
 
 def test_lognormal_lengths_have_the_mean_and_variation_asked_for() -> None:
@@ -101,6 +127,8 @@ def test_a_trace_brings_its_own_count_and_lengths() -> None:
         ({"kind": "poisson", "request_per_s": 0}, "greater than 0"),
         ({"kind": "poisson", "request_per_s": float("nan")}, "finite"),
         ({"kind": "closed_loop", "concurrency": 0}, "greater than or equal to 1"),
+        ({"kind": "diurnal", "request_per_s": 1, "peak_ratio": 2.5}, "less than or equal to 2"),
+        ({"kind": "ramp", "start_request_per_s": 1, "end_request_per_s": 0, "ramp_s": 5}, "greater than 0"),
         ({"kind": "uniform"}, "closed_loop"),
     ],
 )
