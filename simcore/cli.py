@@ -11,6 +11,7 @@ import difflib
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,7 @@ from simcore import glossary, importing, why
 from simcore.analysis import analyse
 from simcore.analysis.compare import compare
 from simcore.catalog import Catalog, default_catalog
+from simcore.catalog.calibrations import is_file, own_calibration
 from simcore.catalog.types import Calibration, Price, Source
 from simcore.errors import InfeasibleError, InputError, TrimtabError
 from simcore.plan import Plan, plan
@@ -106,7 +108,11 @@ def _parser() -> argparse.ArgumentParser:
         help="chip whose overheads stand in for steps not measured",
     )
     calibration.add_argument("--note", default="", help="whose rows, under which licence; kept with each fit")
-    calibration.add_argument("-o", "--output", metavar="FILE", help="write the calibration there, as YAML")
+    calibration.add_argument("--name", default="", help="what to call it; default: the chip's, fitted")
+    calibration.add_argument("--by", default="", metavar="WHO", help="whose fit it is; Why says so")
+    calibration.add_argument(
+        "-o", "--output", metavar="FILE", help="write it there; a scenario's hardware.calibration may name it"
+    )
     calibration.add_argument("--json", action="store_true")
 
     catalog = _command(commands, "catalog", _catalog, "list the catalog, with sources")
@@ -271,20 +277,43 @@ def _planned(file: str, assignments: Sequence[str]) -> Plan:
             print(f"warning: {warning}", file=sys.stderr)
     scenario = Scenario.parse(document)
     base = Path() if file == "-" else Path(file).parent
-    return plan(scenario, default_catalog(), traces=lambda named: _read_trace(named, base))
+    catalog = _with_calibration(default_catalog(), scenario.hardware.calibration, base)
+    return plan(scenario, catalog, traces=lambda named: _read_trace(named, base))
+
+
+def _with_calibration(catalog: Catalog, name: str, base: Path) -> Catalog:
+    """The catalog with the file in it that a scenario names as its calibration, if it names a file."""
+    if not is_file(name):
+        return catalog
+    try:
+        text = _near(name, base).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError.at(
+            "hardware.calibration",
+            "file.unreadable",
+            "{file} cannot be read ({reason}); check its name, or write one with `trimtab calibrate … -o`",
+            file=name,
+            reason=getattr(error, "strerror", None) or "it is not text in UTF-8",
+        ) from None
+    return replace(catalog, own_calibrations={name: own_calibration(text, slug=Path(name).stem)})
+
+
+def _near(file: str, base: Path) -> Path:
+    """Relative paths count from here, then from the scenario's folder."""
+    path = Path(file)
+    return path if path.is_absolute() or path.exists() else base / path
 
 
 def _read_trace(named: Trace, base: Path) -> TraceTable:
-    """The trace that a scenario names; relative paths count from here, then from the scenario's folder."""
+    """The trace that a scenario names."""
     if named.path is None:
         raise InputError.at(
             "workload.arrivals.trace",
             "trace.uploaded",
             "uploaded traces live in the web application; name a file with workload.arrivals.path here",
         )
-    path = Path(named.path)
     return read_trace(
-        path if path.is_absolute() or path.exists() else base / path,
+        _near(named.path, base),
         format=named.format,
         columns=named.columns,
         time_scale=named.time_scale,
@@ -461,11 +490,13 @@ def _validate(options: argparse.Namespace) -> int:
 def _calibrate(options: argparse.Namespace) -> None:
     from simcore.validation.calibrate import calibrate
     from simcore.validation.calibration_file import calibration_text, outcome_dict, outcome_text
+    from simcore.validation.own_fit import own
 
     catalog = default_catalog()
+    chip = catalog.chip(options.chip, path="--chip")
     outcome = calibrate(
         [Path(file) for file in options.rows],
-        catalog.chip(options.chip, path="--chip"),
+        chip,
         catalog,
         fitted_on=datetime.now(UTC).date().isoformat(),
         prefer=options.prefer,
@@ -474,7 +505,11 @@ def _calibrate(options: argparse.Namespace) -> None:
     )
     print(json.dumps(outcome_dict(outcome), indent=2) if options.json else outcome_text(outcome))
     if options.output:
-        _write(options.output, calibration_text(outcome.calibration))
+        fitted = outcome.calibration
+        if options.name or options.by:
+            name = options.name or fitted.name
+            fitted = own(outcome, catalog.calibration_for(chip), name=name, chip=chip, by=options.by)
+        _write(options.output, calibration_text(replace(fitted, chip=chip.slug)))
 
 
 def _bench(options: argparse.Namespace) -> None:

@@ -11,7 +11,7 @@ import difflib
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -56,6 +56,7 @@ class Catalog:
     models: Mapping[str, LlmArchitecture]
     price_books: Mapping[str, PriceBook]
     calibrations: Mapping[str, Calibration]
+    own_calibrations: Mapping[str, Calibration] = field(default_factory=dict)  # of whoever asks, by name
 
     def chip(self, slug: str, path: str = "hardware.chip") -> Chip:
         return _find(self.chips, slug, path, "chip")
@@ -81,6 +82,11 @@ class Catalog:
     def calibration_for(self, chip: Chip) -> Calibration:
         """The chip's own calibration, or the class default with its wider error."""
         return self.calibrations[chip.calibration or CLASS_DEFAULT]
+
+    def calibration(self, name: str, path: str = "hardware.calibration") -> Calibration:
+        """One by its name, the user's own first."""
+        own = self.own_calibrations.get(name)
+        return own or _find(self.calibrations, name, path, "calibration")
 
     def find_model(self, name: str) -> str | None:
         """Slug of a model's shape, by slug or by a model id such as "Qwen/Qwen3-32B-FP8"; None if unknown."""

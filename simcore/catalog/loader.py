@@ -69,6 +69,7 @@ _KERNELS: Mapping[str, type[FitRecord]] = {
 }
 _CALIBRATION_KEYS = {
     "name",
+    "chip",
     "is_class_default",
     "fitted_on",
     "collectives",
@@ -177,6 +178,7 @@ def load_calibration(text: str, *, slug: str, path: str) -> Calibration:
         if isinstance(step_range, dict)
         else None,
         fitted_on=str(document.get("fitted_on", "")),
+        chip=str(document.get("chip", "")),
         **efficiencies,
     )
 

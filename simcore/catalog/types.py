@@ -218,6 +218,7 @@ class LlmArchitecture(Entity):
     kv_stored_once: bool = False  # one vector serves as key and value
     index_heads: int = 0
     index_head_dim: int = 0
+    index_key_bytes: int = 0  # of one key of an indexer (0: fp8 with a 32-bit scale)
     output_groups: int = 0  # grouped low-rank output projection
     output_lora_rank: int = 0
     # layers without attention or MLP, and layers with a recurrent state
@@ -229,11 +230,13 @@ class LlmArchitecture(Entity):
     recurrence_flop_per_token: int = 0  # of one layer, beside its matrices
     matrices: tuple[Matrix, ...] = ()
     small_parameter_count: int = 0  # convolutions, decays, inner norms, residual mixers: at 16 bit everywhere
+    reused_parameter_count: int = 0  # counted in every layer that uses them, held once (Zamba2's shared blocks)
     lookup_parameter_count: int = 0  # tables read by row (n-gram memory, per-layer embeddings)
     extra_parameter_count: int = 0  # vision and audio towers: counted, not run per text token
     mtp_layers: int = 0  # multi-token-prediction layers: not part of the counts, loaded for speculation only
     weights_dtype: str = "bf16"
     linear_weights_dtype: str = ""  # where a checkpoint keeps all but the experts wider ("": the same)
+    kv_dtype: str = ""  # of the KV cache, where a checkpoint states it ("": 16 bit)
     also_known_as: tuple[str, ...] = ()  # other model ids that share this shape
 
     @property
@@ -362,3 +365,5 @@ class Calibration:
     residuals: Mapping[str, Residuals] = field(default_factory=dict)
     step_range: StepRange | None = None
     fitted_on: str = ""
+    chip: str = ""  # slug of the chip it was fitted for; "" where the slug says it
+    content_sha256: str = ""  # of the file, where it is a user's own

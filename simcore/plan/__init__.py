@@ -271,7 +271,10 @@ def _serving_warnings(
 
 def _resolved(hardware: Hardware, fabric: Fabric, serving: ServingPlan | None) -> dict[str, Any]:
     """What `auto` became, by scenario path."""
-    found: dict[str, Any] = {"hardware.server": hardware.server.slug}
+    found: dict[str, Any] = {
+        "hardware.server": hardware.server.slug,
+        "hardware.calibration": hardware.calibration.slug,
+    }
     for key, value in hardware.topology.model_dump(mode="json").items():
         found[f"topology.{key}"] = _chosen(key, value, fabric)
     if serving is not None:
@@ -306,15 +309,15 @@ def _digest(
     entries: list[Any] = [
         hardware.chip,
         hardware.server,
+        hardware.calibration,
         hardware.topology.model_dump(mode="json"),
         cost.bill,
     ]
     if serving is not None:
         entries += [
             serving.inputs.architecture,
-            hardware.calibration,
             trace.content_sha256 if trace else None,
         ]
     if training is not None:
-        entries += [training.inputs.arch, hardware.calibration]
+        entries.append(training.inputs.arch)
     return digest_of(scenario, *entries)

@@ -72,6 +72,14 @@ def cluster_tables(hardware: Hardware, fabric: Fabric, cost: CostModel) -> dict[
             "nodes": [{"id": name, **data} for name, data in graph.nodes(data=True)],
             "edges": [{"source": a, "target": b, **data} for a, b, data in graph.edges(data=True)],
         },
+        "calibration": [
+            {
+                "name": hardware.calibration.name,
+                "slug": hardware.calibration.slug,
+                "fitted_on": hardware.calibration.fitted_on,
+                "is_own": bool(hardware.calibration.content_sha256),
+            }
+        ],
         "transceivers": [{"convention": name, "count": count} for name, count in fabric.transceivers.items()],
         "hop_histogram": [{"hops": hops, "fraction": share} for hops, share in fabric.hop_histogram],
         "fabric_tiers": [

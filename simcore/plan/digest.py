@@ -12,6 +12,7 @@ import json
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from simcore.catalog.calibrations import is_file
 from simcore.scenario import Scenario
 
 ENGINE_VERSION = "0.1.0"
@@ -21,6 +22,8 @@ def digest_of(scenario: Scenario, *entries: Any) -> str:
     """Hex digest of a scenario with the resolved catalog entries (and hashes) it depends on."""
     document = scenario.model_dump(mode="json", exclude={"name", "description"})
     document["workload"]["arrivals"].pop("path", None)  # the content counts, not where it lies
+    if is_file(document["hardware"]["calibration"]):
+        del document["hardware"]["calibration"]
     body = json.dumps(
         {"scenario": document, "entries": [_plain(entry) for entry in entries], "version": ENGINE_VERSION},
         sort_keys=True,

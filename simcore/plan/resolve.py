@@ -38,14 +38,15 @@ def resolve_hardware(scenario: Scenario, catalog: Catalog) -> Hardware:
     base = catalog.chip(chosen.chip)
     chip = override_chip(base, chosen.chip_overrides)
     server = catalog.server(chip.default_server if chosen.server == "auto" else chosen.server)
-    calibration = catalog.calibration_for(base)
+    wanted = chosen.calibration
+    calibration = catalog.calibration_for(base) if wanted == "auto" else catalog.calibration(wanted)
     return Hardware(
         chip=chip,
         calibration=calibration,
         reference_scaleup_bytes_per_s=base.scaleup_bytes_per_s or base.pcie_bytes_per_s,
         server=server,
         topology=scenario.topology or _default_topology(chip, server),
-        warnings=tuple(_warnings(chip, calibration)),
+        warnings=tuple(_warnings(base, calibration, wanted=wanted)),
     )
 
 
@@ -60,14 +61,26 @@ def _default_topology(chip: Chip, server: Server) -> AnyTopology:
     return found
 
 
-def _warnings(chip: Chip, calibration: Calibration) -> list[Message]:
-    if not calibration.is_class_default:
+def _warnings(chip: Chip, calibration: Calibration, *, wanted: str) -> list[Message]:
+    if calibration.is_class_default:
+        return [_without_kernels(chip)] if wanted == "auto" else []
+    fitted_for = calibration.chip or calibration.slug
+    if wanted == "auto" or fitted_for in (chip.slug, chip.calibration):
         return []
     return [
         Message(
-            code="calibration.class_default",
-            template="{chip} has no measured kernels here; class defaults are used, so expect a wider error",
-            params={"chip": chip.name},
-            path="hardware.chip",
+            code="calibration.other_chip",
+            template="{calibration} was fitted on {other}; its shares of the peaks are used for {chip}",
+            params={"calibration": calibration.name, "other": fitted_for, "chip": chip.name},
+            path="hardware.calibration",
         )
     ]
+
+
+def _without_kernels(chip: Chip) -> Message:
+    return Message(
+        code="calibration.class_default",
+        template="{chip} has no measured kernels here; class defaults are used, so expect a wider error",
+        params={"chip": chip.name},
+        path="hardware.chip",
+    )

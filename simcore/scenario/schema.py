@@ -41,6 +41,7 @@ class Hardware(Spec):
     chip: Slug = "nvidia-h100-sxm"
     chip_overrides: dict[str, Annotated[float, Field(strict=True)] | str] = Field(default_factory=dict)
     server: Slug = "auto"
+    calibration: str = Field(default="auto", min_length=1, max_length=400)  # "auto": the chip's own
     chip_count: int = Field(default=8, ge=1, le=MAX_CHIPS)
     pools: tuple[Any, ...] = Field(
         default=(), max_length=0

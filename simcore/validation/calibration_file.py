@@ -28,6 +28,8 @@ def calibration_text(calibration: Calibration) -> str:
     """The file's text."""
     keys = _source_keys(calibration)
     lines = [_HEADER.rstrip(), f"name: {calibration.name}"]
+    if calibration.chip:
+        lines.append(f"chip: {_quoted(calibration.chip)}")
     if calibration.is_class_default:
         lines.append("is_class_default: true")
     if calibration.fitted_on:

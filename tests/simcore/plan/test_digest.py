@@ -59,6 +59,7 @@ CHANGES = {
     "run.seed": 2,
     "hardware.chip_count": 16,
     "hardware.chip": "nvidia-h200-sxm",
+    "hardware.calibration": "nvidia-h200-sxm",
     "model.name": "qwen3-32b",
     "topology.kind": "rail_only",
     "workload.request_count": 11,
