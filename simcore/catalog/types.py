@@ -230,7 +230,9 @@ class LlmArchitecture(Entity):
     recurrence_flop_per_token: int = 0  # of one layer, beside its matrices
     matrices: tuple[Matrix, ...] = ()
     small_parameter_count: int = 0  # convolutions, decays, inner norms, residual mixers: at 16 bit everywhere
-    reused_parameter_count: int = 0  # counted in every layer that uses them, held once (Zamba2's shared blocks)
+    reused_parameter_count: int = (
+        0  # counted in every layer that uses them, held once (Zamba2's shared blocks)
+    )
     lookup_parameter_count: int = 0  # tables read by row (n-gram memory, per-layer embeddings)
     extra_parameter_count: int = 0  # vision and audio towers: counted, not run per text token
     mtp_layers: int = 0  # multi-token-prediction layers: not part of the counts, loaded for speculation only
@@ -325,13 +327,17 @@ class StepOverhead:
     """What an engine adds to each iteration beside the kernels: CPU, scheduling, launch gaps.
 
     An eager engine launches every kernel from the host: its layers take at least `eager_per_layer_s`, during
-    which the chip may wait (0: the layers are captured in a graph)."""
+    which the chip may wait (0: the layers are captured in a graph). An engine whose graphs hold decode steps
+    alone launches an iteration with prompts from the host: `per_prefill_s`. `per_request_s` is the front end
+    (HTTP, tokens of the prompt, the way back of the first token): no iteration waits for it."""
 
     per_iteration_s: float
     per_layer_s: float
     per_sequence_s: float
     rank_skew_s: float = 4e-6  # per layer and doubling of tensor-parallel ranks that wait for each other
     eager_per_layer_s: float = 0.0
+    per_prefill_s: float = 0.0
+    per_request_s: float = 0.0
     mape_fraction: float
     source: Source
 

@@ -17,7 +17,8 @@ steps show (H100 +10, B200 +13 µs). The third: routing, sorting and two grouped
 dependent kernels, which no graph overlaps. With tensor parallelism each layer also waits twice for the
 slowest rank, `.rank_skew_s` beside the all-reduce's own time. CPU work per iteration and per sequence is
 `.per_iteration_s` and `.per_sequence_s`, kept apart from the layers. An engine without graphs launches each
-kernel from the host, so that its layers take at least `.eager_per_layer_s`. All by engine and version.
+kernel from the host, so that its layers take at least `.eager_per_layer_s`; one whose graphs hold decode steps
+alone adds `.per_prefill_s` to an iteration with prompts. All by engine and version.
 """
 
 from __future__ import annotations
@@ -227,7 +228,14 @@ def _version(text: str) -> tuple[int, ...]:
 
 def overhead_leaf(
     overhead: StepOverhead,
-    figure: Literal["per_iteration_s", "per_layer_s", "per_sequence_s", "rank_skew_s", "eager_per_layer_s"],
+    figure: Literal[
+        "per_iteration_s",
+        "per_layer_s",
+        "per_sequence_s",
+        "rank_skew_s",
+        "eager_per_layer_s",
+        "per_prefill_s",
+    ],
 ) -> Term:
     value: float = getattr(overhead, figure)
     return leaf(value, f"overhead_{figure}", kind="calibrated", source=overhead.source.title, dimension="s")

@@ -53,9 +53,10 @@ class StepTimeTable:
     decode_attention_s: float  # fixed, when any decode sequence is in the step
     prefill_attention_s_per_token_context: float  # × Σ chunk·(done + chunk/2)
     prefill_attention_s_per_window_token: float  # × Σ chunk·min(window, done + chunk/2)
-    prefill_attention_s: float  # fixed, when any prefill chunk is in the step
+    prefill_attention_s: float  # fixed, when any prefill chunk is in the step: launches outside of graphs
     overhead_s: float  # host work per iteration
     overhead_s_per_sequence: float
+    front_end_s: float = 0.0  # of a request, outside of all steps
     # attribution: flop/(e_c·peak); what memory adds to it; launches, and what tiles and waves leave idle.
     # They sum to linear_s; the head's remainder is its idle tiles.
     linear_compute_s: Floats
@@ -124,9 +125,10 @@ def build_step_table(
         decode_attention_s=0.0,  # its launch is one of the layer's kernels: see calibration.py
         prefill_attention_s_per_token_context=cost.prefill_s_per_pair.value,
         prefill_attention_s_per_window_token=cost.prefill_s_per_window_pair.value,
-        prefill_attention_s=0.0,
+        prefill_attention_s=overhead_leaf(overhead, "per_prefill_s").value,
         overhead_s=overhead_leaf(overhead, "per_iteration_s").value,
         overhead_s_per_sequence=overhead_leaf(overhead, "per_sequence_s").value,
+        front_end_s=overhead.per_request_s,
         linear_compute_s=linear.compute_s,
         linear_hbm_s=linear.hbm_s,
         linear_launch_s=launch_s,

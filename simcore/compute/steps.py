@@ -112,7 +112,7 @@ def prefill_step(
         1.0, "sampled_sequences", kind="derived", source="the prompt ends in this step", dimension="count"
     )
     kernels = (_linear_s(model, chunk), _head_s(model, one), attention_s)
-    return total(*kernels, *_beside(model, one, communication_s)).named("prefill_step_s")
+    return total(*kernels, *_beside(model, one, communication_s, prefills=True)).named("prefill_step_s")
 
 
 def _window(cost: StageAttention) -> Term:
@@ -141,12 +141,17 @@ def _operators_s(model: StepModel, operators: Sequence[Operator], tokens: Term) 
     return found
 
 
-def _beside(model: StepModel, sequences: Term, communication_s: Term | None) -> tuple[Term, ...]:
+def _beside(
+    model: StepModel, sequences: Term, communication_s: Term | None, *, prefills: bool = False
+) -> tuple[Term, ...]:
     """Collectives and host work."""
-    overhead = (
-        overhead_leaf(model.overhead, "per_iteration_s")
-        + sequences * overhead_leaf(model.overhead, "per_sequence_s")
-    ).named("overhead_s")
+    host = [
+        overhead_leaf(model.overhead, "per_iteration_s"),
+        sequences * overhead_leaf(model.overhead, "per_sequence_s"),
+    ]
+    if prefills and model.overhead.per_prefill_s:
+        host.append(overhead_leaf(model.overhead, "per_prefill_s"))
+    overhead = total(*host).named("overhead_s")
     if model.parallelism.tp_ranks == 1:
         return (overhead,) if communication_s is None else (communication_s, overhead)
     waits = skew(model.parallelism, model.overhead, model.stage.depth)
@@ -207,6 +212,7 @@ def prefill_shares(table: StepTimeTable, *, tokens: int, done_tokens: float = 0.
         host_s=float(table.linear_launch_s[tokens])
         + _head_idle_s(table, 1)
         + table.overhead_s
+        + table.prefill_attention_s
         + table.overhead_s_per_sequence,
     )
 

@@ -1,8 +1,9 @@
 """The metric ids of serving, read from records and totals: latencies, rates, SLO, KV, utilisation, regime.
 
 Percentiles of TTFT, TPOT, end-to-end and queue time are exact over finished requests; those of ITL come from
-the engine's histogram (bins under 0.8 %), whose mean is exact. An id that does not apply is absent: no TPOT
-where every answer is one token, no offered load in a closed loop. The regime compares offered load with
+the engine's histogram (bins under 0.8 %), whose mean is exact. TTFT and end-to-end times are a client's: they
+hold the front end's time of a request, which the engine's records do not. An id that does not apply is absent:
+no TPOT where every answer is one token, no offered load in a closed loop. The regime compares offered load with
 capacity: within 10 % of 1, an error of 10 % in capacity flips the answer, and a warning says so.
 """
 
@@ -59,9 +60,8 @@ def serving_metrics(
     """Everything that a run says. `capacity_request_per_s` is of all replicas together; peaks are per chip."""
     done = records.status == FINISHED
     every = bool(done.all())
-    ttft_s, e2e_s, queue_s = (
-        values if every else values[done] for values in (records.ttft_s, records.e2e_s, records.queue_s)
-    )
+    seen = (records.ttft_s + table.front_end_s, records.e2e_s + table.front_end_s, records.queue_s)
+    ttft_s, e2e_s, queue_s = (values if every else values[done] for values in seen)
     tpot_s, answered = _tpot_s(records, done)
     metrics: dict[str, float | int | str] = {}
     cdfs: dict[str, dict[str, Floats]] = {}
@@ -72,7 +72,7 @@ def serving_metrics(
             cdfs[f"{name.removesuffix('_s')}_cdf"] = {name: _at(ordered, _FRACTIONS), "fraction": _FRACTIONS}
     metrics |= _itl(totals)
     metrics |= _rates(records, totals, done, chip_count)
-    metrics |= _slo(records, totals, ttft_s, tpot_s, answered, slo_ttft_s, slo_tpot_s)
+    metrics |= _slo(records, totals, ttft_s, tpot_s, answered, slo_ttft_s, slo_tpot_s, table.front_end_s)
     metrics |= _pool(totals)
     metrics |= _memory(records, totals, reservation)
     metrics |= _utilisation(totals, table, chip_count, chips_per_replica, peak_flop_per_s, hbm_bytes_per_s)
@@ -152,11 +152,12 @@ def _slo(
     answered: Flags,
     slo_ttft_s: float,
     slo_tpot_s: float,
+    front_end_s: float,
 ) -> dict[str, float]:
     """A rejected request has missed its SLO; an answer of one token has no TPOT to miss."""
     late = int(np.count_nonzero(ttft_s > slo_ttft_s))
     slow = tpot_s > slo_tpot_s
-    late_too = records.ttft_s[answered] > slo_ttft_s
+    late_too = records.ttft_s[answered] + front_end_s > slo_ttft_s
     missed = late + int(np.count_nonzero(slow & ~late_too))
     met = totals.completed_count - missed
     offered = totals.completed_count + totals.rejected_count

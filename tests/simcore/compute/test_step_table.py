@@ -58,7 +58,7 @@ def prefill_s(table: StepTimeTable, tokens: int, done: float) -> float:
         mean * table.prefill_attention_s_per_token_context
         + min(mean, table.window_tokens) * table.prefill_attention_s_per_window_token
     )
-    host = table.overhead_s + table.overhead_s_per_sequence
+    host = table.overhead_s + table.overhead_s_per_sequence + table.prefill_attention_s
     return float(table.linear_s[tokens] + table.head_s[1] + table.comm_s[tokens]) + attention + host
 
 

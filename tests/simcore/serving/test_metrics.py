@@ -1,5 +1,7 @@
 """The metrics of a run: exact statistics, absent ids, SLO, regime, utilisation, and time that adds up."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,13 +16,18 @@ from tests.simcore.serving.tables import SCHEDULERS, affine_table, closed_reques
 
 
 def measured(
-    run: Engine, *, capacity: float = 50.0, closed_loop: bool = False, **options: float
+    run: Engine,
+    *,
+    capacity: float = 50.0,
+    closed_loop: bool = False,
+    front_end_s: float = 0.0,
+    **options: float,
 ) -> ServingMetrics:
     figures = {"slo_ttft_s": 0.1, "slo_tpot_s": 0.012} | options
     return serving_metrics(
         run.records(),
         run.totals(),
-        affine_table(),
+        replace(affine_table(), front_end_s=front_end_s),
         capacity_request_per_s=capacity,
         closed_loop=closed_loop,
         chip_count=8,
@@ -130,6 +137,20 @@ def test_the_slo_needs_both_times_and_counts_a_request_once() -> None:
     found = measured(run, slo_ttft_s=0.015, slo_tpot_s=0.0075).metrics
     assert 0.05 < both.mean() < 0.95
     assert found["serving.slo_attainment_fraction"] == pytest.approx(both.mean())
+
+
+def test_the_front_end_delays_the_first_token_and_nothing_that_the_engine_does() -> None:
+    run = finished(poisson_requests(2000, rate=60.0))
+    without, found = measured(run).metrics, measured(run, front_end_s=0.02).metrics
+    later = {name for name, value in found.items() if value != without[name]}
+    latencies = {
+        f"serving.{name}.{at}" for name in ("ttft_s", "e2e_s") for at in ("mean", "p50", "p90", "p95", "p99")
+    }
+    assert later == latencies | {"serving.slo_attainment_fraction", "serving.slo_goodput_request_per_s"}
+    for name in latencies:
+        assert found[name] - without[name] == pytest.approx(0.02)
+    shifted = measured(run, slo_ttft_s=0.12, front_end_s=0.02).metrics
+    assert shifted["serving.slo_attainment_fraction"] == without["serving.slo_attainment_fraction"]
 
 
 def test_utilisation_counts_model_work_over_all_owned_chips() -> None:
