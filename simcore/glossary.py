@@ -47,7 +47,9 @@ _FIELDS: Final = (
     _entry("hardware.server", "Server", "The chassis: chips in it, scale-up domain, NICs, host."),
     _entry("hardware.chip_count", "Chips", "All chips that are owned, busy or idle.", symbol="N"),
     _entry("hardware.pools", "Pools", "Further pools of other chips."),
-    _entry("hardware.calibration", "Calibration", "Whose measurements set what the chip reaches of its peaks."),
+    _entry(
+        "hardware.calibration", "Calibration", "Whose measurements set what the chip reaches of its peaks."
+    ),
     _entry("hardware.chip_overrides", "Chip overrides", "Figures that differ from the datasheet."),
     _entry(
         "bf16_flop_per_s", "BF16 dense", "Peak dense 16-bit matrix rate; a multiply-accumulate is 2 FLOP."
@@ -207,6 +209,21 @@ _FIELDS: Final = (
         "overlap.dp", "Overlap data parallel", "Gradients and weights move behind the last backward pass."
     ),
     _entry("overlap.tp", "Overlap tensor parallel", "Layer collectives move behind the matrix products."),
+    _entry("overlap.ep", "Overlap expert parallel", "Tokens move behind another micro-batch's kernels."),
+    _entry("training.dispatcher", "Dispatcher", "How tokens reach their experts on other chips."),
+    _entry(
+        "training.cuda_graphs",
+        "CUDA graphs",
+        "What the host launches as one: nothing, parts of a layer, or a whole iteration.",
+    ),
+    _entry(
+        "training.multi_token_prediction",
+        "Multi-token prediction",
+        "The model's extra layers that predict further tokens are trained too.",
+    ),
+    _entry("training.lora", "LoRA", "Adapters are trained and all weights beside them are frozen."),
+    _entry("lora.rank", "Adapter rank", "Width between the two thin matrices of an adapter.", symbol="r"),
+    _entry("lora.targets", "Adapted matrices", "Which matrices have adapters."),
     _entry("training.total_tokens", "Tokens of the run", "Tokens that the whole training reads."),
     _entry("training.dtype", "Training format", "Number format of the matrix products."),
     _entry("training.stack", "Training stack", "The software whose efficiency is taken."),
@@ -326,6 +343,18 @@ _METRICS: Final = (
         "serving.tpot_s",
         "TPOT",
         "Time per output token after the first: (end − first token) ÷ (output − 1).",
+        better="down",
+    ),
+    _entry(
+        "serving.estimate.ttft_s",
+        "TTFT by queueing",
+        "Mean time to the first token by a closed form, to hold against the simulated one.",
+        better="down",
+    ),
+    _entry(
+        "serving.estimate.tpot_s",
+        "TPOT by queueing",
+        "Mean time per further token by a closed form, to hold against the simulated one.",
         better="down",
     ),
     _entry("serving.itl_s", "ITL", "Gap between two tokens of a request.", better="down"),

@@ -6,7 +6,7 @@ neighbours over the network wherever tp × cp × dp covers a domain.
 - tensor: per layer two all-reduces forward and two backward of the micro-batch's activations; sequence
   parallelism turns each into reduce-scatter and all-gather, the same bytes. Overlapped, they run in tp chunks
   behind the products: the first chunk stays exposed, and what is longer than the products.
-- expert: dispatch and combine are all-to-alls of the routed activations, forward and backward.
+- expert: dispatch and combine, see `experts.py`.
 - context: keys and values gathered round the ring, behind attention.
 - pipeline: activations and their gradients between stages, once per virtual stage.
 - data: gradients and weights by ZeRO stage: 0 all-reduce; 1 reduce-scatter and all-gather once per step; 2
@@ -22,10 +22,12 @@ from typing import Final
 
 from simcore.fabric.collectives import Interconnect, Operation, collective_s, point_to_point_s
 from simcore.parallelism import PipelineStage
+from simcore.training.adapters import trained_parameters
+from simcore.training.experts import expert_exchange
 from simcore.training.inputs import TrainingInputs
 from simcore.training.kernels import StageKernels
-from simcore.training.memory import stage_parameters
-from simcore.training.split import Split
+from simcore.training.memory_parts import stage_parameters
+from simcore.training.split import ZERO, Split
 from simcore.why import Term, constant, leaf, maximum
 
 _BYTES: Final = constant(2.0, "activation_bytes")
@@ -38,7 +40,9 @@ def layer_collectives(inputs: TrainingInputs, stage: PipelineStage, kernels: Sta
     if inputs.parallelism.tp_ranks > 1:
         found += _tensor(inputs, stage, kernels)
     if inputs.parallelism.ep > 1 and stage.moe_layers:
-        found += _expert(inputs, stage)
+        found += expert_exchange(
+            inputs, stage, passes=_passes(inputs), kernels_s=kernels.forward.total + kernels.backward.total
+        )
     if inputs.parallelism.cp > 1:
         found += _context(inputs, stage, kernels)
     if inputs.parallelism.pp > 1:
@@ -56,7 +60,7 @@ def _activation_bytes(inputs: TrainingInputs) -> Term:
 
 
 def _tensor(inputs: TrainingInputs, stage: PipelineStage, kernels: StageKernels) -> Split:
-    tp, network = inputs.parallelism.tp_ranks, _scaled_out(inputs, inputs.network)
+    tp, network = inputs.parallelism.tp_ranks, inputs.scaled_network
     payload = _activation_bytes(inputs)
     if inputs.splits_sequence:
         once = collective_s("reduce_scatter", payload, tp, network) + collective_s(
@@ -74,18 +78,6 @@ def _tensor(inputs: TrainingInputs, stage: PipelineStage, kernels: StageKernels)
         rest = maximum(constant(0.0), seconds - seconds / chunks - behind)
         seconds = (seconds / chunks + rest).named("exposed_tensor_collectives_s", "s")
     return _on_tier(seconds, ranks=tp, domain_size=network.domain_size)
-
-
-def _expert(inputs: TrainingInputs, stage: PipelineStage) -> Split:
-    arch, ep = inputs.arch, inputs.parallelism.ep
-    routed = _activation_bytes(inputs) * arch.leaf("experts_per_token")
-    if inputs.parallelism.tp_ranks > 1:
-        routed = routed / inputs.leaf("tp", inputs.parallelism.tp_ranks, degree=True)
-    network = _scaled_out(inputs, inputs.network)
-    once = collective_s("all_to_all", routed.named("routed_bytes"), ep, network)
-    calls = constant(2.0 * stage.moe_layers, "dispatches_and_combines") * _passes(inputs)
-    seconds = (calls * once).named("expert_all_to_all_s", "s")
-    return _on_tier(seconds, ranks=ep, domain_size=network.domain_size)
 
 
 def _context(inputs: TrainingInputs, stage: PipelineStage, kernels: StageKernels) -> Split:
@@ -122,7 +114,7 @@ def _pipeline(inputs: TrainingInputs) -> Split:
         payload = payload / inputs.leaf("tp", parallelism.tp_ranks, degree=True)  # each rank sends its share
     stride = parallelism.tp_ranks * parallelism.cp * parallelism.dp
     crosses = stride >= inputs.network.domain_size
-    network = _scaled_out(inputs, inputs.network)
+    network = inputs.scaled_network
     once = point_to_point_s(payload.named("stage_payload_bytes"), network, crosses_domain=crosses)
     exposed = inputs.stack.interleaved_send_exposed_fraction if virtual > 1 else 1.0
     sends = constant(2.0 * virtual, "sends_per_micro_batch")
@@ -139,15 +131,18 @@ def data_collectives(
     """Exposed time per step of gradients and weights over the data (and context) group."""
     parallelism = inputs.parallelism
     ranks = parallelism.dp * parallelism.cp
-    dense, experts = stage_parameters(inputs, stage)
+    held, trained = stage_parameters(inputs, stage), trained_parameters(inputs, stage)
     found = Split()
-    for name, parameters, group, stride in (
-        ("data", dense, ranks, parallelism.tp_ranks),
-        ("expert_data", experts, _expert_replicas(inputs), _expert_stride(inputs)),
+    for at, (name, group, stride) in enumerate(
+        (
+            ("data", ranks, parallelism.tp_ranks),
+            ("expert_data", _expert_replicas(inputs), _expert_stride(inputs)),
+        )
     ):
-        if parameters.value and group > 1:
+        if held[at].value and group > 1:
             network = group_network(inputs, stride=stride, ranks=group)
-            seconds = _exposed(inputs, parameters, group, network, forward_s, backward_s, step_kernels_s)
+            windows = (forward_s, backward_s, step_kernels_s)
+            seconds = _exposed(inputs, (held[at], trained[at]), group, network, windows)
             found += _on_tier(
                 seconds.named(f"exposed_{name}_collectives_s", "s"),
                 ranks=group,
@@ -167,24 +162,27 @@ def _expert_stride(inputs: TrainingInputs) -> int:
 
 def _exposed(
     inputs: TrainingInputs,
-    parameters: Term,
+    parameters: tuple[Term, Term],
     ranks: int,
     network: Interconnect,
-    forward_s: Term,
-    backward_s: Term,
-    step_kernels_s: Term,
+    windows: tuple[Term, Term, Term],
 ) -> Term:
+    """`parameters`: held, and those that are trained; `windows`: forward, backward, all kernels of the step."""
     stage, hides = inputs.spec.zero_stage, inputs.spec.overlap.dp
+    (held, trained), (forward_s, backward_s, step_kernels_s) = parameters, windows
 
-    def once(operation: Operation, bytes_each: Term) -> Term:
-        return collective_s(operation, (parameters * bytes_each).named(f"{operation}_bytes"), ranks, network)
+    def once(operation: Operation, bytes_each: Term, moved: Term = trained) -> Term:
+        if not moved.value:
+            return ZERO
+        return collective_s(operation, (moved * bytes_each).named(f"{operation}_bytes"), ranks, network)
 
     gradient = _stack_leaf(inputs, "gradient_bytes", inputs.stack.gradient_bytes)
     micro_batches = constant(float(inputs.micro_batch_count), "micro_batches")
     if stage == 0:
         seconds = once("all_reduce", gradient)
         return maximum(constant(0.0), seconds - backward_s) if hides else seconds
-    scatter, gather = once("reduce_scatter", gradient), once("all_gather", _BYTES)
+    scatter = once("reduce_scatter", gradient)
+    gather = once("all_gather", _BYTES, held if stage == 3 else trained)
     if stage == 1:
         if not hides:
             return scatter + gather
@@ -200,20 +198,11 @@ def _exposed(
 
 def group_network(inputs: TrainingInputs, *, stride: int, ranks: int) -> Interconnect:
     """The network as a group sees it whose ranks stand `stride` chips apart."""
-    network = _scaled_out(inputs, inputs.network)
+    network = inputs.scaled_network
     inside = max(1, network.domain_size // stride)
     while ranks > inside and ranks % inside:
         inside -= 1  # ranks fill domains evenly
     return replace(network, domain_size=inside)
-
-
-def _scaled_out(inputs: TrainingInputs, network: Interconnect) -> Interconnect:
-    """The NIC rate that this stack's collectives were seen to reach."""
-    share = inputs.stack.scaleout_fraction
-    if share == 1.0:
-        return network
-    rate = network.scaleout_bytes_per_s * _stack_leaf(inputs, "training_scaleout_fraction", share)
-    return replace(network, scaleout_bytes_per_s=rate.named("scaleout_bytes_per_s"))
 
 
 def _stack_leaf(inputs: TrainingInputs, name: str, value: float) -> Term:

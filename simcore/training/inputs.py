@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simcore.catalog.types import Calibration, Chip, LlmArchitecture
 from simcore.errors import InputError
@@ -60,6 +60,16 @@ class TrainingInputs:
         tokens = self.leaf("micro_batch_size", spec.micro_batch_size) * length
         cut = tokens if cp == 1 else tokens / self.leaf("cp", cp, degree=True)
         return cut.named("micro_batch_tokens", "tokens")
+
+    @property
+    def scaled_network(self) -> Interconnect:
+        """The network at the NIC rate that this stack's collectives were seen to reach."""
+        share = self.stack.scaleout_fraction
+        if share == 1.0:
+            return self.network
+        reached = leaf(share, "training_scaleout_fraction", kind="calibrated", source=self.stack.source)
+        rate = (self.network.scaleout_bytes_per_s * reached).named("scaleout_bytes_per_s")
+        return replace(self.network, scaleout_bytes_per_s=rate)
 
     def leaf(self, name: str, value: float, *, degree: bool = False) -> Term:
         path = f"{_PATH}.parallelism.{name}" if degree else f"{_PATH}.{name}"

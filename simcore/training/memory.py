@@ -2,7 +2,8 @@
 
 Per parameter: 2 bytes of weights, the stack's gradients (4, fp32), 12 of Adam's states (fp32 copy, two
 moments); ZeRO 1 shards the states over the data group, 2 the gradients too, 3 the weights too (two gathered
-layers stand beside the shard). Activations per layer and micro-batch, after Korthikanti et al. 2022:
+layers stand beside the shard). With adapters, gradients and states are theirs alone. Activations per layer and
+micro-batch, after Korthikanti et al. 2022:
 
     s·b·h (10 + 24/t + 5·a·s/(h·t)),  sequence parallel s·b·h/t (34 + 5·a·s/h),  selective 34·s·b·h/t
 
@@ -20,13 +21,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from simcore.catalog.parameters import parameter_terms
 from simcore.catalog.types import BYTES_PER_ELEMENT
 from simcore.compute.calibration import arithmetic_dtype
-from simcore.memory.weights import rank_weight_bytes
 from simcore.parallelism import PipelineStage, pipeline_stages
+from simcore.training.adapters import trained_parameters
 from simcore.training.inputs import TrainingInputs
-from simcore.training.split import ZERO
+from simcore.training.memory_parts import stage_parameters
 from simcore.why import Term, constant, leaf, total
 
 RESERVED_BYTES: Final = 3 * 2**30
@@ -66,26 +66,14 @@ def training_memory(inputs: TrainingInputs) -> TrainingMemory:
     )
 
 
-def stage_parameters(inputs: TrainingInputs, stage: PipelineStage) -> tuple[Term, Term]:
-    """Parameters of one chip: all but routed experts, and routed experts."""
-    arch, tp = inputs.arch, inputs.parallelism.tp_ranks
-    whole = rank_weight_bytes(arch, inputs.parallelism, stage, weights_dtype="bf16") / _SIXTEEN_BIT
-    routed = stage.moe_layers * arch.experts * parameter_terms(arch).expert
-    if not routed:
-        return whole.named("parameters_per_chip", "count"), ZERO
-    held = leaf(routed, "expert_parameters_of_stage", kind="catalog", source="shape of the model")
-    split = inputs.leaf("ep" if inputs.parallelism.ep > 1 else "tp", inputs.expert_split, degree=True)
-    experts = (held / split).named("expert_parameters_per_chip", "count")
-    return (whole - held / inputs.leaf("tp", tp, degree=True)).named("parameters_per_chip", "count"), experts
-
-
 def _stage_uses(inputs: TrainingInputs, stage: PipelineStage) -> dict[str, Term]:
-    dense, experts = stage_parameters(inputs, stage)
+    weights_held, trained = stage_parameters(inputs, stage), trained_parameters(inputs, stage)
     parallelism, zero = inputs.parallelism, inputs.spec.zero_stage
     dense_ranks = parallelism.dp * parallelism.cp
     expert_ranks = max(1, parallelism.tp_ranks * dense_ranks // inputs.expert_split)
 
-    def held(bytes_each: Term, name: str, *, sharded: bool) -> Term:
+    def held(counts: tuple[Term, Term], bytes_each: Term, name: str, *, sharded: bool) -> Term:
+        dense, experts = counts
         parts = [_sharded(dense * bytes_each, dense_ranks if sharded else 1)]
         if experts.value:
             parts.append(_sharded(experts * bytes_each, expert_ranks if sharded else 1))
@@ -95,13 +83,13 @@ def _stage_uses(inputs: TrainingInputs, stage: PipelineStage) -> dict[str, Term]
         inputs.stack.held_gradient_bytes, "held_gradient_bytes", kind="assumption", source=inputs.stack.name
     )
     states = constant(STATE_BYTES, "adam_bytes_per_parameter")
-    weights = held(_SIXTEEN_BIT, "weight_bytes_per_chip", sharded=zero >= 3)
+    weights = held(weights_held, _SIXTEEN_BIT, "weight_bytes_per_chip", sharded=zero >= 3)
     if zero >= 3:
-        weights = (weights + _gathered(inputs, stage, dense, experts)).named("weight_bytes_per_chip", "bytes")
+        weights = (weights + _gathered(stage, *weights_held)).named("weight_bytes_per_chip", "bytes")
     return {
         "weights": weights,
-        "gradients": held(gradient, "gradient_bytes_per_chip", sharded=zero >= 2),
-        "optimizer": held(states, "optimizer_bytes_per_chip", sharded=zero >= 1),
+        "gradients": held(trained, gradient, "gradient_bytes_per_chip", sharded=zero >= 2),
+        "optimizer": held(trained, states, "optimizer_bytes_per_chip", sharded=zero >= 1),
         "activations": _activations(inputs, stage),
         **({"logits": _logits(inputs)} if stage.is_last else {}),
         "reserved": leaf(
@@ -117,7 +105,7 @@ def _sharded(held: Term, ranks: int) -> Term:
     return held if ranks == 1 else held / constant(float(ranks), "data_group_ranks")
 
 
-def _gathered(inputs: TrainingInputs, stage: PipelineStage, dense: Term, experts: Term) -> Term:
+def _gathered(stage: PipelineStage, dense: Term, experts: Term) -> Term:
     layers = constant(float(max(1, stage.layers)), "layers")
     whole = dense + experts if experts.value else dense
     return (constant(4.0, "two_layers_at_16_bit") * whole / layers).named("gathered_layers_bytes", "bytes")

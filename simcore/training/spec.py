@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from simcore.spec import Spec
-from simcore.training.stacks import StackName
+from simcore.training.stacks import Graphs, StackName
 
 Recompute = Literal["none", "selective", "full"]
+Dispatcher = Literal["all_to_all", "deduplicating"]
 TrainingDtype = Literal["bf16", "fp16", "fp8", "fp8_block", "nvfp4"]
 
 
@@ -28,6 +29,14 @@ class Overlap(Spec):
 
     dp: bool = Field(default=True, description="gradients and weights, behind the last backward pass")
     tp: bool = Field(default=False, description="in chunks, behind the matrix products of a layer")
+    ep: bool = Field(default=False, description="dispatch and combine, behind another micro-batch's kernels")
+
+
+class Lora(Spec):
+    """Adapters beside frozen weights: two thin matrices of this rank at each matrix of the targets."""
+
+    rank: int = Field(default=16, ge=1, le=65_536)
+    targets: Literal["attention", "all"] = "attention"
 
 
 class Training(Spec):
@@ -45,3 +54,7 @@ class Training(Spec):
     total_tokens: Annotated[float, Field(gt=0, le=1e18)] | None = None
     dtype: TrainingDtype = "bf16"
     stack: StackName = "megatron-core"
+    dispatcher: Dispatcher = "deduplicating"
+    cuda_graphs: Graphs = "full"
+    multi_token_prediction: bool = False
+    lora: Lora | None = None

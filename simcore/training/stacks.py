@@ -14,7 +14,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-StackName = Literal["megatron-core", "megatron-lm-2022", "fsdp-2023"]
+StackName = Literal["megatron-core", "megatron-core-26.04", "megatron-lm-2022", "fsdp-2023"]
+Graphs = Literal["none", "partial", "full"]
+
+# Grouped products of experts over one dense product at the same rate, and how often the experts' rows move through
+# memory beside those products (permuted, quantised, activated): narrow formats are quantised as well.
+EXPERT_GEMM_RATIO: Final = 0.82
+PLAIN_EXPERT_PASSES: Final[Mapping[str, float]] = {"bf16": 6.2, "fp8": 8.5, "fp8_block": 8.5, "nvfp4": 8.5}
+BIASED_EXPERT_RATIO: Final = 2.4  # passes of experts with biases and a clamp, which were not fused
+# Dispatchers that send a token once to each rank take this share of a plain all-to-all's time per byte: they
+# permute on the way.
+DEDUPLICATED_RATIO: Final = 0.33
+# Kernels of expert dispatch that hide behind another micro-batch's, as a share of those.
+EXPERT_WINDOW_FRACTION: Final = 0.47
+# What the host takes to launch one expert layer, forward and backward: its kernels wait for the routing's counts.
+HOST_S_PER_EXPERT_LAYER: Final[Mapping[Graphs, float]] = {"none": 9.9e-3, "partial": 6.2e-3, "full": 0.0}
+EXPERTS_SOURCE: Final = "fit of every second of Megatron-Bridge's 111 MoE rows, 2025-11 to 2026-08"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +39,7 @@ class TrainingStack:
     name: str
     attention: Literal["flash", "naive"]
     has_dropout: bool  # keeps masks, as GPT-style models of 2022 did
-    # rate of products by format (bf16, fp8, moe_bf16 …) and time of "attention", over the calibrated kernels';
+    # rate of products by format (bf16, fp8 …) and time of "attention", over the calibrated kernels';
     # "<chip>:<key>" where a chip has its own; absent: 1
     ratios: Mapping[str, float] = field(default_factory=dict)
     attention_backward_ratio: float = 2.5  # flash: five products instead of two
@@ -34,7 +49,14 @@ class TrainingStack:
     held_gradient_bytes: float = 4.0  # per parameter, in memory
     interleaved_send_exposed_fraction: float = 0.5
     step_overhead_s: float = 0.05
+    # expert layers, see experts.py
+    expert_gemm_ratio: float = EXPERT_GEMM_RATIO
+    expert_passes: Mapping[str, float] = field(default_factory=lambda: dict(PLAIN_EXPERT_PASSES))
     source: str = ""
+
+    def passes_over_rows(self, dtype: str) -> float:
+        """How often an expert layer's rows pass through memory, forward."""
+        return self.expert_passes.get(dtype, self.expert_passes["bf16"])
 
     def ratio(self, chip_slug: str, key: str) -> float:
         """How training kernels stand to the chip's calibrated ones."""
@@ -43,28 +65,42 @@ class TrainingStack:
 
 # What sustained bf16 products of training reach on Hopper over isolated ones: fitted on MPT runs, used for both.
 _HOPPER_BF16: Final = 0.77
+# B200 and B300 are the dies of GB200 and GB300, whose rows were fitted; none of theirs were.
+_MEGATRON_RATIOS: Final[Mapping[str, float]] = {
+    "nvidia-h100-sxm:bf16": _HOPPER_BF16,
+    "nvidia-h200-sxm:bf16": _HOPPER_BF16,
+    "nvidia-h100-sxm:fp8": 0.88,
+    **{
+        f"nvidia-{chip}:{dtype}": ratio
+        for chips, ratios in (
+            (("gb200", "b200-sxm"), {"fp8": 1.13, "fp8_block": 0.87, "nvfp4": 1.12}),
+            (("gb300", "b300-sxm"), {"fp8": 1.24, "fp8_block": 0.93, "nvfp4": 1.33}),
+        )
+        for chip in chips
+        for dtype, ratio in ratios.items()
+    },
+}
+_MEGATRON_SOURCE: Final = (
+    "fit of Megatron-Bridge's Llama-3.1-405B rows, 2025-09 to 2026-08 (bf16: of MPT runs on H100; experts: of every "
+    "second of its MoE rows)"
+)
 
 STACKS: Final[Mapping[StackName, TrainingStack]] = {
     "megatron-core": TrainingStack(
-        name="Megatron-Core (NeMo, Megatron-Bridge)",
+        name="Megatron-Core (NeMo, Megatron-Bridge) from 26.06",
         attention="flash",
         has_dropout=False,
-        ratios={
-            "nvidia-h100-sxm:bf16": _HOPPER_BF16,
-            "nvidia-h200-sxm:bf16": _HOPPER_BF16,
-            "nvidia-h100-sxm:fp8": 0.88,
-            "nvidia-gb200:fp8": 1.13,
-            "nvidia-gb200:fp8_block": 0.87,
-            "nvidia-gb200:nvfp4": 1.12,
-            "nvidia-gb300:fp8": 1.24,
-            "nvidia-gb300:fp8_block": 0.93,
-            "nvidia-gb300:nvfp4": 1.33,
-            "moe_bf16": 0.71,
-            "moe_fp8": 1.82,
-            "moe_fp8_block": 1.26,
-        },
-        source="fit of Megatron-Bridge's Llama-3.1-405B rows, 2025-09 to 2026-08 (bf16: of MPT runs on H100; experts: "
-        "of every second of its MoE rows)",
+        ratios=_MEGATRON_RATIOS,
+        # block-scaled experts run as one kernel with their activation and quantisation
+        expert_passes={**PLAIN_EXPERT_PASSES, "fp8_block": 2.8, "nvfp4": 2.8},
+        source=_MEGATRON_SOURCE,
+    ),
+    "megatron-core-26.04": TrainingStack(
+        name="Megatron-Core (NeMo, Megatron-Bridge) to 26.04",
+        attention="flash",
+        has_dropout=False,
+        ratios=_MEGATRON_RATIOS,
+        source=_MEGATRON_SOURCE,
     ),
     "megatron-lm-2022": TrainingStack(
         name="Megatron-LM of 2022",

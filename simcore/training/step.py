@@ -19,11 +19,12 @@ from typing import Final
 from simcore.compute.calibration import peak, rates
 from simcore.compute.ops import bottleneck_stage
 from simcore.parallelism import PipelineStage, pipeline_stages
+from simcore.training.adapters import trained_parameters
 from simcore.training.communication import data_collectives, layer_collectives
+from simcore.training.experts import host_wait_s
 from simcore.training.flop import recomputed_flop, useful_flop
 from simcore.training.inputs import TrainingInputs
 from simcore.training.kernels import StageKernels, stage_kernels
-from simcore.training.memory import stage_parameters
 from simcore.training.split import RESOURCES, Split
 from simcore.why import Term, constant, leaf, total
 
@@ -67,12 +68,7 @@ class _Stage:
     stage: PipelineStage
     kernels: StageKernels
     exchanged: Split
-
-    @property
-    def micro_batch(self) -> Split:
-        kernels = self.kernels
-        work = kernels.forward + kernels.backward + kernels.recomputed + self.exchanged
-        return work.named("micro_batch")
+    micro_batch: Split
 
 
 def training_step(inputs: TrainingInputs) -> TrainingStep:
@@ -117,7 +113,21 @@ def _slowest_stage(inputs: TrainingInputs) -> _Stage:
 
 def _timed(inputs: TrainingInputs, stage: PipelineStage) -> _Stage:
     kernels = stage_kernels(inputs, stage, with_head=stage.is_last)
-    return _Stage(stage=stage, kernels=kernels, exchanged=layer_collectives(inputs, stage, kernels))
+    exchanged = layer_collectives(inputs, stage, kernels)
+    work = kernels.forward + kernels.backward + kernels.recomputed + exchanged
+    if inputs.spec.multi_token_prediction:
+        work += _predicting(inputs, stage, kernels, exchanged)
+    work += Split(overhead=host_wait_s(inputs, stage, work))
+    return _Stage(stage=stage, kernels=kernels, exchanged=exchanged, micro_batch=work.named("micro_batch"))
+
+
+def _predicting(
+    inputs: TrainingInputs, stage: PipelineStage, kernels: StageKernels, exchanged: Split
+) -> Split:
+    """Layers that predict further tokens, each with a pass of the head; stages are balanced by hand around them."""
+    layer = (kernels.layers + exchanged).times(constant(1.0 / stage.layers, "one_layer"))
+    share = constant(inputs.arch.mtp_layers / inputs.parallelism.pp, "prediction_layers_per_stage")
+    return (layer + kernels.head).times(share).named("multi_token_prediction")
 
 
 def _bubble(inputs: TrainingInputs, per_batch: Split) -> Split:
@@ -157,7 +167,7 @@ def _per_step(inputs: TrainingInputs, slowest: _Stage, per_batch: Split, running
 
 
 def _optimizer_s(inputs: TrainingInputs, stage: PipelineStage) -> Term:
-    dense, experts = stage_parameters(inputs, stage)
+    dense, experts = trained_parameters(inputs, stage)
     owned = dense + experts if experts.value else dense
     if inputs.spec.zero_stage:
         ranks = inputs.parallelism.dp * inputs.parallelism.cp

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from simcore.catalog import default_catalog
 from simcore.training import TrainingInputs, training_step
@@ -203,13 +204,63 @@ def bridge_runs(data: Path, *, moe: bool = False) -> list[MeasuredRun]:
             virtual_stages=_degree("VP", row["parallelism"]),
             zero_stage=3 if "FSDP" in row["parallelism"] else 1,
             recompute="none",
-            overlap={"dp": True, "tp": True},
             dtype=BRIDGE_DTYPES[row["precision"]],
+            **(recipe(row) if moe else {"overlap": {"dp": True, "tp": True}}),
         )
         seconds = batch * length / (count * float(row["tokens_s_gpu"]))
         name = f"{row['model']} {row['gpu']}×{count} {row['precision']} {row['parallelism']}"
         found.append(MeasuredRun(name=name, inputs=inputs, step_s=seconds))
     return found
+
+
+def recipe(row: dict[str, str]) -> dict[str, Any]:
+    """How a MoE row was run, as Megatron-Bridge's recipes of its release say (scripts/performance/configs).
+
+    From 26.06 block-scaled Blackwell recipes fuse expert layers, capture whole iterations and overlap experts'
+    exchange, but for B300's DeepSeek-V3 (as before) and GPT-OSS (no graph). Before, attention and router were
+    captured where the recipe has a CUDA graph scope; rows without HybridEP or DeepEP exchange plainly.
+    """
+    model, gpu, stages = row["model"], row["gpu"], _degree("PP", row["parallelism"])
+    small = row["micro_batch"] == "1.0"
+    fused = release(row) >= 26.06 and gpu != "h100" and (model, gpu) != ("DeepSeekV3", "b300")
+    oss, qwen_30b, qwen_235b = (model.startswith(name) for name in ("GPT", "Qwen3_30B", "Qwen3_235B"))
+    first_b200 = qwen_30b and gpu == "b200" and small
+    if fused:
+        graphs = "none" if oss and gpu == "b300" else "full"
+    elif (
+        gpu == "h100"
+        or (qwen_235b and gpu in ("b200", "b300"))
+        or (oss and gpu in ("b200", "gb200"))
+        or first_b200
+        or (model, gpu, stages) == ("DeepSeekV3", "b200", 16)
+    ):
+        graphs = "none"
+    else:
+        graphs = "partial"
+    plain = (
+        (qwen_235b and gpu in ("b200", "b300", "h100"))
+        or (oss and not fused)
+        or first_b200
+        or (qwen_30b and stages == 2)
+    )
+    hidden = (
+        (fused and (oss or model == "DeepSeekV3"))
+        or (model, gpu, stages) == ("DeepSeekV3", "b200", 8)
+        or (gpu == "h100" and (qwen_235b or (qwen_30b and stages == 2)))
+    )
+    return {
+        "stack": "megatron-core" if fused else "megatron-core-26.04",
+        "cuda_graphs": graphs,
+        "dispatcher": "all_to_all" if plain else "deduplicating",
+        "overlap": {"dp": True, "tp": True, "ep": hidden},
+        "multi_token_prediction": model == "DeepSeekV3",
+    }
+
+
+def release(row: dict[str, str]) -> float:
+    """Container of a row, as year and month: 26.04 for 26.04 and 26.04.01."""
+    found = re.search(r"\.md (\d\d\.\d\d)", row["source"])
+    return float(found[1]) if found else 0.0
 
 
 def ptd_runs(data: Path) -> list[MeasuredRun]:

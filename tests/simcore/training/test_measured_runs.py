@@ -1,11 +1,11 @@
 """Predicted step times against measured runs: what was fitted, what was held out, and how far off both are.
 
 Fitted (simcore/training/stacks.py): every second vTrain run (two constants), every fourth MPT run (six),
-Megatron-Bridge's Llama-3.1-405B rows (seven), every second of its MoE rows (three). Everything else is held
+Megatron-Bridge's Llama-3.1-405B rows (seven), every second of its MoE rows (nine). Everything else is held
 out: Korthikanti's table, PTD-P's weak scaling, MLPerf, the other rows. Known misses, each left in: vTrain's
 slowest runs (3.6B at tp 8 with micro-batch 2; 39.1B at tp 2, pp 16; tp across two servers), which the file's
-neighbours contradict; MPT at 65,536 tokens on A100; MoE rows, whose software versions differ by 1.6 times on
-one machine.
+neighbours contradict; MPT at 65,536 tokens on A100; MoE rows of containers that were slower than the release
+before or after on the same machine.
 """
 
 from __future__ import annotations
@@ -107,14 +107,25 @@ def test_bridge_rows_of_other_models_than_the_fitted_one(data: Path) -> None:
     assert mean_error(held_out) <= 0.10
 
 
-def test_moe_rows_not_fitted_miss_the_tenth_by_their_software(data: Path) -> None:
-    """One machine, model and cut trained 1.4 to 1.8 times faster within a year of container versions (GPT-OSS
-    120B on 64 GB300: 4.04 s in 26.04, 2.48 s in 26.06): no model of the hardware meets both."""
+def test_moe_rows_not_fitted(data: Path) -> None:
+    """Every second row, with its release's recipe. Misses above 30 %, left in: GPT-OSS in 26.06.01, which trains
+    1.6 times as slow as the same recipe in 26.06 and 26.08; containers before 26.02.01 on H100 and B200 (the same
+    rows train 1.7 to 2.1 times faster one release later)."""
     held_out = bridge_runs(data, moe=True)[1::2]
-    assert len(held_out) >= 50
-    assert float(np.median([abs(run.error) for run in held_out])) <= 0.15
-    assert mean_error(held_out) <= 0.22
-    assert rank_correlation(held_out) >= 0.85
+    assert len(held_out) == 55
+    assert mean_error(held_out) <= 0.10
+    assert float(np.median([abs(run.error) for run in held_out])) <= 0.06
+    assert rank_correlation(held_out) >= 0.95
+
+
+def test_moe_releases_differ_as_their_recipes_do(data: Path) -> None:
+    """Fusion, whole-iteration graphs and hidden exchange explain what one machine gained between releases: not one
+    constant is a release's."""
+    runs = bridge_runs(data, moe=True)
+    name = "DeepSeekV3 gb200×256 MXFP8 PP4 VP4 EP64"
+    by_stack = {run.inputs.spec.stack: run for run in runs if run.name == name}
+    new, old = by_stack["megatron-core"], by_stack["megatron-core-26.04"]
+    assert old.predicted_s / new.predicted_s == pytest.approx(old.step_s / new.step_s, rel=0.10)
 
 
 def test_all_dense_rows_that_were_not_fitted(data: Path) -> None:
