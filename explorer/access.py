@@ -15,7 +15,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Model, Q, QuerySet
 from django.http import Http404, HttpRequest
 
-from explorer.models import Run, SavedScenario, ShareLink, TraceUpload, Visibility
+from explorer.models import Run, SavedCalibration, SavedScenario, ShareLink, TraceUpload, Visibility
 from explorer.models.owned import Owned
 
 SANDBOX = "sandbox"  # the session's key of its sandbox
@@ -107,6 +107,16 @@ def share_for(viewer: Viewer, token: str) -> ShareLink:
 def own_traces(viewer: Viewer) -> QuerySet[TraceUpload]:
     """The viewer's uploads, without their columns."""
     return TraceUpload.objects.filter(viewer.owned).defer("packed")
+
+
+def own_calibrations(viewer: Viewer) -> QuerySet[SavedCalibration]:
+    """The viewer's own fits; nobody else's can be read, chosen or deleted."""
+    return SavedCalibration.objects.filter(viewer.owned)
+
+
+def calibration_for(viewer: Viewer, slug: str) -> SavedCalibration:
+    """The fit of that name, if it is the viewer's."""
+    return _or_404(own_calibrations(viewer), slug=slug)
 
 
 def uuid_or_404(text: str) -> UUID:

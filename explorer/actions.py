@@ -4,9 +4,10 @@ Functions that change something take the row that `access` gave with `change=Tru
 size and number. What a person typed wrongly raises InputError with a message at its path, and nothing saved is lost.
 """
 
+import hashlib
 import re
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import IO, Any
 
@@ -15,23 +16,36 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.text import slugify
 from pydantic import ValidationError
 
 from explorer.access import Viewer
 from explorer.events import access_changed
-from explorer.models import CachedResult, Revision, Run, SavedScenario, ShareLink, TraceUpload, Visibility
+from explorer.models import (
+    CachedResult,
+    Revision,
+    Run,
+    SavedCalibration,
+    SavedScenario,
+    ShareLink,
+    TraceUpload,
+    Visibility,
+)
+from explorer.models.calibration import Fit
 from explorer.models.fields import dump
 from explorer.models.run import UNFINISHED, Status
 from explorer.models.scenario import MAX_NAME, printable, title_of
 from explorer.models.trace import pack
 from explorer.tasks import enqueue, plan_document
 from simcore.catalog import default_catalog
+from simcore.catalog.calibrations import own_calibration
 from simcore.errors import InfeasibleError, InputError, Message
 from simcore.plan.digest import ENGINE_VERSION
 from simcore.scenario import apply_overrides
 from simcore.scenario.imports import document_from_text
 from simcore.scenario.stories import Story
 from simcore.spec import as_input_error
+from simcore.validation.calibration_file import calibration_text
 from simcore.workload.arrivals import Trace
 from simcore.workload.traces import read_trace
 
@@ -338,7 +352,9 @@ def adopt_sandbox(user: User, sandbox: str) -> int:
     with transaction.atomic():
         has = TraceUpload.objects.filter(owner=user).values("sha256")
         TraceUpload.objects.filter(**theirs, sha256__in=has).delete()
-        for rows in (TraceUpload.objects, ShareLink.objects):
+        fits = SavedCalibration.objects.filter(owner=user).values("slug")
+        SavedCalibration.objects.filter(**theirs, slug__in=fits).delete()
+        for rows in (TraceUpload.objects, SavedCalibration.objects, ShareLink.objects):
             rows.filter(**theirs).update(owner=user, sandbox="")
         return SavedScenario.objects.filter(**theirs).update(owner=user, sandbox="")
 
@@ -397,6 +413,45 @@ def use_trace(viewer: Viewer, scenario: SavedScenario, upload: TraceUpload) -> E
     """Make an upload the scenario's workload."""
     arrivals = {"kind": "trace", "trace": upload.sha256, "format": upload.format}
     return edit(viewer, scenario, {f"workload.arrivals.{key}": value for key, value in arrivals.items()})
+
+
+# --- calibrations -----------------------------------------------------------------------------------------
+
+
+def keep_calibration(viewer: Viewer, fit: Fit, *, name: str) -> SavedCalibration:
+    """A fit under a name of its owner's. The same fit under the same name is the same row."""
+    name = _line("name", name)
+    _room_for_one_more_calibration(viewer)
+    text = calibration_text(replace(own_calibration(fit.text, slug=fit.chip), name=name))
+    content = hashlib.sha256(text.encode()).hexdigest()
+    saved, _ = SavedCalibration.objects.update_or_create(
+        slug=f"{slugify(name)[:60] or fit.chip}-{content[:10]}",
+        owner=viewer.user,
+        sandbox=viewer.sandbox,
+        defaults={
+            "name": name,
+            "chip": fit.chip,
+            "text": text,
+            "row_count": fit.row_count,
+            "report": fit.report,
+        },
+    )
+    return saved
+
+
+def discard_calibration(saved: SavedCalibration) -> None:
+    """Forget a fit; what was computed with it stays."""
+    saved.delete()
+
+
+def use_calibration(viewer: Viewer, saved: SavedCalibration) -> SavedScenario:
+    """A scenario of this fit's chip, compared with the same under the chip's shipped calibration."""
+    chip = default_catalog().chip(saved.chip)
+    baseline = {"name": chip.name, "hardware": {"chip": saved.chip}}
+    hardware = {"chip": saved.chip, "calibration": saved.slug}
+    return create_scenario(
+        viewer, {"name": f"{chip.name}, {saved.name}"[:MAX_NAME], "hardware": hardware}, baseline=baseline
+    )
 
 
 # --- runs -------------------------------------------------------------------------------------------------
@@ -469,6 +524,15 @@ def _room_for_one_more(viewer: Viewer) -> None:
         raise InputError.at(
             "", "quota.scenarios", "you have {allowed:,} scenarios, the most that one person may keep; delete some",
             allowed=allowed,
+        )  # fmt: skip
+
+
+def _room_for_one_more_calibration(viewer: Viewer) -> None:
+    allowed = settings.MAX_SCENARIOS_PER_OWNER
+    if SavedCalibration.objects.filter(viewer.owned).count() >= allowed:
+        raise InputError.at(
+            "name", "quota.calibrations", "you have {allowed:,} calibrations, the most that one person may keep; "
+            "delete some", allowed=allowed,
         )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.http import HttpRequest
 
-from explorer.models import Run, SavedScenario, ShareLink, TraceUpload
+from explorer.models import Run, SavedCalibration, SavedScenario, ShareLink, TraceUpload
 
 
 class LookOnly(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs alone
@@ -46,4 +46,11 @@ class ShareLinkAdmin(LookOnly):
 class TraceUploadAdmin(LookOnly):
     fields = ("name", "owner", "format", "row_count", "sha256", "created_at")
     list_display = ("name", "owner", "format", "row_count", "created_at")
+    list_select_related = ("owner",)
+
+
+@admin.register(SavedCalibration)
+class SavedCalibrationAdmin(LookOnly):
+    fields = ("name", "owner", "chip", "row_count", "slug", "created_at")
+    list_display = ("name", "owner", "chip", "row_count", "created_at")
     list_select_related = ("owner",)

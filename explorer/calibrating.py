@@ -1,4 +1,4 @@
-"""Measured rows from a browser, fitted within one request: bounded, and nothing of them is kept.
+"""Measured rows from a browser, fitted within one request: bounded, and the rows are not kept.
 
 Rows are CSV as `simcore.compute.fit_rows` and `simcore.validation.step_rows` read it, or what nccl-tests
 printed. A mapping of column names makes other tools' files readable without an edit.
@@ -10,18 +10,26 @@ import csv
 import io
 import tempfile
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from django.core import signing
+
+from explorer.models.calibration import Fit
 from simcore.catalog import default_catalog
 from simcore.errors import InputError
 from simcore.measurements import as_csv, read_nccl_tests
 from simcore.validation.calibrate import Outcome, calibrate
+from simcore.validation.calibration_file import calibration_text, outcome_dict
+from simcore.validation.own_fit import own, row_count
 from simcore.validation.step_rows import holds_steps
 
 MAX_BYTES: Final = 500_000
 MAX_ROWS: Final = 2_000
 MAX_STEP_ROWS: Final = 200  # rows of served models build a table each
+MAX_AGE_S: Final = 86_400  # how long a fit waits to be kept
+_SALT: Final = "explorer.calibration"
 
 
 def fit(raw: bytes, chip: str, *, columns: str = "", fitted_on: str) -> Outcome:
@@ -56,6 +64,37 @@ def fit(raw: bytes, chip: str, *, columns: str = "", fitted_on: str) -> Outcome:
             reasons="; ".join(f"{count} × {reason}" for reason, count in outcome.rejected.items()),
         )
     return outcome
+
+
+def fit_of(outcome: Outcome, chip: str, *, by: str) -> Fit:
+    """The fit as its owner's, with its report: what is left of the rows."""
+    catalog = default_catalog()
+    found = catalog.chip(chip, path="chip")
+    text = calibration_text(
+        own(
+            outcome,
+            catalog.calibration_for(found),
+            name=f"{found.name}, {by}".rstrip(", "),
+            chip=found,
+            by=by,
+        )
+    )
+    return Fit(chip=chip, text=text, row_count=row_count(outcome), report=outcome_dict(outcome))
+
+
+def sealed(fit: Fit) -> str:
+    """The fit for a form's hidden field: whoever posts it back cannot have changed it."""
+    return signing.dumps(asdict(fit), salt=_SALT, compress=True)
+
+
+def unsealed(text: str) -> Fit:
+    """The fit that this site sealed within a day."""
+    try:
+        return Fit(**signing.loads(text, salt=_SALT, max_age=MAX_AGE_S))
+    except signing.BadSignature:
+        raise InputError.at(
+            "", "calibrate.expired", "this fit is no longer at hand; fit the rows again, then keep it"
+        ) from None
 
 
 def mapping(text: str) -> dict[str, str]:

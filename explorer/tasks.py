@@ -9,6 +9,7 @@ once more, and a second loss is a failure that says so.
 import logging
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -22,13 +23,22 @@ from django.core.cache import cache
 from django.db import transaction
 from django.utils import timezone
 
-from explorer.access import Viewer, own_traces, viewer_owning
+from explorer.access import Viewer, own_calibrations, own_traces, viewer_owning
 from explorer.events import RunLog, RunStoppedError
-from explorer.models import CachedResult, Run, RunEvent, SavedScenario, ShareLink, TraceUpload
+from explorer.models import (
+    CachedResult,
+    Run,
+    RunEvent,
+    SavedCalibration,
+    SavedScenario,
+    ShareLink,
+    TraceUpload,
+)
 from explorer.models.fields import plain
 from explorer.models.run import WAITING, Status
 from simcore.analysis import analyse
-from simcore.catalog import default_catalog
+from simcore.catalog import Catalog, default_catalog
+from simcore.catalog.calibrations import is_file
 from simcore.errors import InputError, Message, TrimtabError
 from simcore.plan import Plan, plan
 from simcore.scenario import Scenario
@@ -102,7 +112,27 @@ def plan_document(document: Mapping[str, Any], viewer: Viewer) -> Plan:
             "workload.request_count", "limit.requests", "got {got:,}; this site simulates up to {allowed:,} "
             "requests at a time", got=scenario.workload.request_count, allowed=settings.MAX_REQUESTS_PER_RUN,
         )  # fmt: skip
-    return plan(scenario, default_catalog(), traces=partial(read_upload, viewer))
+    catalog = catalog_with(viewer, scenario.hardware.calibration)
+    return plan(scenario, catalog, traces=partial(read_upload, viewer))
+
+
+def catalog_with(viewer: Viewer, calibration: str) -> Catalog:
+    """The catalog, with the calibration that a scenario names in it if it is one of the viewer's own."""
+    catalog = default_catalog()
+    if calibration == "auto" or calibration in catalog.calibrations:
+        return catalog
+    if is_file(calibration):
+        raise InputError.at(
+            "hardware.calibration", "calibration.path", "files are read on the command line only; fit your rows on "
+            "the page Calibrate, keep the fit, and choose it here",
+        )  # fmt: skip
+    own = own_calibrations(viewer).filter(slug=calibration).first()
+    if own is None:
+        raise InputError.at(
+            "hardware.calibration", "calibration.unknown", "none of your calibrations is {got!r}; choose one of "
+            "yours, or auto for the chip's own", got=calibration[:80],
+        )  # fmt: skip
+    return replace(catalog, own_calibrations={calibration: own.calibration()})
 
 
 def read_upload(viewer: Viewer, arrivals: Trace) -> TraceTable:
@@ -181,7 +211,8 @@ def prune() -> None:
     CachedResult.objects.filter(runs=None, created_at__lt=a_week_ago).delete()
     session_end = now - timedelta(seconds=settings.SESSION_COOKIE_AGE)
     SavedScenario.objects.filter(owner=None, updated_at__lt=session_end).delete()
-    TraceUpload.objects.filter(owner=None, created_at__lt=session_end).delete()
+    for uploads in (TraceUpload.objects, SavedCalibration.objects):
+        uploads.filter(owner=None, created_at__lt=session_end).delete()
     ShareLink.objects.filter(owner=None, created_at__lt=session_end).delete()
     SessionStore.clear_expired()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from django.utils.translation import gettext as _
@@ -23,6 +24,21 @@ def panel(outcome: Outcome) -> Panel:
         headline=_headline(regimes),
         charts=(_report(regimes), *(_scatter(at, regime) for at, regime in enumerate(drawn[:SHOWN]))),
     )
+
+
+def report_panel(report: Mapping[str, Any]) -> Panel:
+    """The same of a report that was kept: without the rows there are no pictures."""
+    entries: list[dict[str, Any]] = [
+        {name: math.nan if value is None else value for name, value in entry.items()}
+        for entry in report.get("regimes", ())
+    ]
+    regimes = [Regime(**entry) for entry in entries]
+    return Panel(tab="calibrate", headline=_headline(regimes), charts=(_report(regimes),))
+
+
+def rejected(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows that were left out, by reason."""
+    return [{"reason": reason(text), "count": count} for text, count in report.get("rejected", {}).items()]
 
 
 def _headline(regimes: Sequence[Regime]) -> str:

@@ -27,11 +27,13 @@ from explorer.forms.schema import (
 )
 from explorer.wording import plain_name, translated
 from simcore.catalog import Catalog, Chip, default_catalog, override_chip
+from simcore.catalog.catalog import CLASS_DEFAULT
 from simcore.errors import InputError, Message
 from simcore.glossary import entry
 from simcore.units import UNITS, dimension_of, printed
 
 Dot = Literal["ds", "cal", "def", "you"]
+CALIBRATION: Final = "hardware.calibration"
 OPEN: Final = frozenset({"hardware", "topology", "model", "workload", "serving", "training"})
 _CATALOG_CHOICES: Final = {
     "hardware.chip": "chips",
@@ -115,6 +117,7 @@ class Outline:
 
     sections: tuple[Section, ...]
     messages: tuple[str, ...] = ()
+    chip: str = ""  # slug of the chip that is chosen
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -134,6 +137,7 @@ class _View:
     draft: Mapping[str, Mapping[str, str]]
     errors: Mapping[str, str]
     traces: Sequence[tuple[str, str]]
+    calibrations: Sequence[tuple[str, str]]
     catalog: Catalog
 
     def typed(self, path: str) -> str:
@@ -157,8 +161,10 @@ def outline(
     draft: Mapping[str, Mapping[str, str]] | None = None,
     errors: Mapping[str, Message] | None = None,
     traces: Sequence[tuple[str, str]] = (),
+    calibrations: Sequence[tuple[str, str]] = (),
 ) -> Outline:
-    """The form of a document. `draft` is what was typed and refused, `errors` the messages by path."""
+    """The form of a document. `draft` is what was typed and refused, `errors` the messages by path; `traces` and
+    `calibrations` are the reader's own, (key, name)."""
     told = {path: str(one.get("message", "")) for path, one in (draft or {}).items()}
     told |= {path: translated(message) for path, message in (errors or {}).items()}
     view = _View(
@@ -167,12 +173,13 @@ def outline(
         draft=draft or {},
         errors={path: text for path, text in told.items() if text},
         traces=traces,
+        calibrations=calibrations,
         catalog=default_catalog(),
     )
     sections = tuple(_section(key, view) for key in SECTIONS)
     known = {field.path for section in sections for field in section.fields}
     homeless = tuple(_said(path, text) for path, text in view.errors.items() if _home(path, known) is None)
-    return Outline(sections=sections, messages=homeless)
+    return Outline(sections=sections, messages=homeless, chip=view.chip.slug if view.chip else "")
 
 
 def _section(key: str, view: _View) -> Section:
@@ -258,6 +265,8 @@ def _choices(leaf: Leaf, view: _View) -> tuple[tuple[str, str], ...]:
     shelf = _CATALOG_CHOICES.get(leaf.path)
     if shelf:
         return _catalog_choices(leaf, shelf, view)
+    if leaf.path == CALIBRATION:
+        return _calibration_choices(view)
     if leaf.path == "workload.arrivals.trace":
         return (("", _("upload one below")), *view.traces)
     options = literals(leaf.info.annotation) if leaf.info else ()
@@ -272,6 +281,17 @@ def _catalog_choices(leaf: Leaf, shelf: str, view: _View) -> tuple[tuple[str, st
     typed = view.typed(leaf.path)
     foreign = [(typed, typed)] if typed and typed not in entries and typed != default else []
     return (*own, *foreign, *sorted(listed, key=lambda pair: pair[1].lower()))
+
+
+def _calibration_choices(view: _View) -> tuple[tuple[str, str], ...]:
+    """The chip's shipped fit, the reader's own, the class defaults, and whatever else the document names."""
+    chip, typed = view.chip, view.typed(CALIBRATION)
+    shipped = _("the chip's own") if chip and chip.calibration else _("class defaults: not measured")
+    listed = [("auto", shipped), *view.calibrations]
+    if chip and chip.calibration:
+        listed.append((CLASS_DEFAULT, _("class defaults")))
+    foreign = [(typed, typed)] if typed and typed not in dict(listed) else []
+    return (*listed, *foreign)
 
 
 def _choice_text(option: str) -> str:
@@ -321,6 +341,10 @@ def _dot(leaf: Leaf, view: _View, typed: str) -> tuple[Dot, str]:
         if figure is None:
             return "def", _("assumption")
         return _DOTS.get(figure.source.kind, "def"), f"{figure.source.title}: {figure.printed}"
+    if leaf.path == CALIBRATION and typed in ("", "auto") and view.chip:
+        fit = view.catalog.calibration_for(view.chip)
+        text = f"{fit.name}, {fit.fitted_on}" if fit.fitted_on else fit.name
+        return ("def" if fit.is_class_default else "cal"), text
     if leaf.path in _CATALOG_CHOICES and leaf.path != "hardware.server":
         return "ds", _("catalog")
     return ("you", _("yours")) if typed else ("def", _("default"))

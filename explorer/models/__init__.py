@@ -1,5 +1,7 @@
-"""The rows: scenarios with their revisions, runs with their logs, results, shared links, uploaded traces."""
+"""The rows: scenarios with their revisions, runs with their logs, results, shared links, uploaded traces, own
+calibrations."""
 
+from explorer.models.calibration import SavedCalibration
 from explorer.models.result import CachedResult
 from explorer.models.run import Run, RunEvent, Status
 from explorer.models.scenario import Revision, SavedScenario, Visibility
@@ -11,6 +13,7 @@ __all__ = [
     "Revision",
     "Run",
     "RunEvent",
+    "SavedCalibration",
     "SavedScenario",
     "ShareLink",
     "Status",

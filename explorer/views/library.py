@@ -1,8 +1,9 @@
 """The library: scenarios, the catalog's entries, uploaded traces.
 
 `explorer/library.html`: `scenarios` (own and public, newest first, each with `.latest_status`), `traces` (own uploads),
-`catalog` ({kind: list of entries}), `kinds`. `explorer/entry.html`: `kind`, `slug`, `entry` (a catalog dataclass),
-`rows` (list of {name, value, source}). `explorer/upload.html`: `traces`, `errors` (list of Message), `formats`.
+`calibrations` (own fits), `catalog` ({kind: list of entries}), `kinds`. `explorer/entry.html`: `kind`, `slug`, `entry`
+(a catalog dataclass), `rows` (list of {name, value, source}). `explorer/upload.html`: `traces`, `errors` (list of
+Message), `formats`.
 """
 
 from dataclasses import fields
@@ -18,7 +19,14 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from explorer import actions, exports
-from explorer.access import listed_scenarios, own_traces, scenario_for, uuid_or_404, viewer_of
+from explorer.access import (
+    listed_scenarios,
+    own_calibrations,
+    own_traces,
+    scenario_for,
+    uuid_or_404,
+    viewer_of,
+)
 from explorer.charts import translated
 from explorer.models import Run, TraceUpload
 from explorer.views.common import limited
@@ -40,6 +48,7 @@ def library(request: HttpRequest) -> HttpResponse:
         "scenarios": scenarios.annotate(latest_status=Subquery(newest.values("status")[:1]))[:SHOWN],
         "owned": viewer,
         "traces": own_traces(viewer)[:SHOWN],
+        "calibrations": own_calibrations(viewer).defer("text")[:SHOWN],
         "catalog": {kind: list(getattr(default_catalog(), kind).items()) for kind in KINDS},
         "kinds": KINDS,
     }

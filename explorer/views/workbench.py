@@ -17,7 +17,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from explorer.access import Viewer, own_traces, scenario_for, viewer_of
+from explorer.access import Viewer, own_calibrations, own_traces, scenario_for, viewer_of
 from explorer.actions import Edit, latest_run
 from explorer.charts import TABS, panel, strip
 from explorer.forms import outline
@@ -57,6 +57,7 @@ def workbench_context(
             draft=draft,
             errors=errors,
             traces=[(trace.sha256, trace.name) for trace in traces],
+            calibrations=list(own_calibrations(viewer).values_list("slug", "name")),
         ),
         "draft": draft,
         "errors": errors,

@@ -5,11 +5,15 @@ What was not fitted anew is written as the present file has it; `loader.load_cal
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, fields
 from typing import Any, Final
 
+import yaml
+
+from simcore.catalog.kernels import Kernels
 from simcore.catalog.types import Calibration, Source
 from simcore.units import UNITS, dimension_of
 from simcore.validation.calibrate import Outcome
@@ -20,14 +24,14 @@ _HEADER: Final = """\
 # Collectives: t = alpha_s + sqrt_s_per_sqrt_byte × sqrt(w) + w / bus_bytes_per_s, w = bytes × bus-bandwidth factor
 # `residuals`: measured ÷ predicted over rows that were not fitted; error bands are read from them.
 """
-_KERNEL_TABLES: Final = ("gemm", "experts", "attention_prefill", "attention_decode")
+_KERNEL_TABLES: Final = tuple(item.name for item in fields(Kernels))
 _PRINTED: Final = {"s": ("us", 1e-6), "bytes_per_s": ("GB/s", 1e9), "tokens": ("token", 1.0)}
 
 
 def calibration_text(calibration: Calibration) -> str:
     """The file's text."""
     keys = _source_keys(calibration)
-    lines = [_HEADER.rstrip(), f"name: {calibration.name}"]
+    lines = [_HEADER.rstrip(), f"name: {_plain_or_quoted(calibration.name)}"]
     if calibration.chip:
         lines.append(f"chip: {_quoted(calibration.chip)}")
     if calibration.is_class_default:
@@ -161,7 +165,20 @@ def _source_text(source: Source) -> str:
     return "{" + ", ".join(parts) + "}"
 
 
+def _plain_or_quoted(text: str) -> str:
+    """A value of its own line: plain where YAML reads it back as it is."""
+    try:
+        is_plain = yaml.safe_load(text) == text
+    except yaml.YAMLError:
+        is_plain = False
+    return text if is_plain else _in_quotes(text)
+
+
 def _quoted(text: str) -> str:
     plain = text.replace("_", "").isalnum() and not text[0].isdigit()
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return text if plain else f'"{escaped}"'
+    return text if plain else _in_quotes(text)
+
+
+def _in_quotes(text: str) -> str:
+    """Double quotes; what cannot be printed, and YAML refuses, is a space."""
+    return json.dumps("".join(letter if letter.isprintable() else " " for letter in text), ensure_ascii=False)

@@ -10,6 +10,7 @@ from simcore.catalog.kernels import FitRecord, Kernels
 from simcore.catalog.types import Calibration, Chip, Source
 from simcore.validation.calibrate import Outcome
 
+MAX_TITLE: Final = 200  # of a source that the rows named
 _TABLES: Final = ("collectives", "engine_overheads", "residuals")
 
 
@@ -56,5 +57,5 @@ def _row_count(key: Any, record: Any, rows: Mapping[str, int]) -> int:
 def _signed(record: Any, rows: int, by: str, fitted_on: str) -> Any:
     counted = f" on {rows:,} rows" if rows else ""
     author = f" by {by}" if by else ""
-    title = f"calibrated{counted}{author}, {fitted_on} ({record.source.title})"
+    title = f"calibrated{counted}{author}, {fitted_on} ({record.source.title[:MAX_TITLE]})"
     return replace(record, source=Source(title=title, kind="measured", note=record.source.note))

@@ -14,7 +14,10 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from explorer import actions
 from explorer.access import Viewer, own_traces
-from explorer.models import Run, SavedScenario, Visibility
+from explorer.models import Run, SavedCalibration, SavedScenario, Visibility
+from explorer.models.calibration import Fit
+from simcore.catalog import default_catalog
+from simcore.validation.calibration_file import calibration_text
 from tests.explorer.conftest import DOCUMENT, run_of
 
 pytestmark = pytest.mark.django_db
@@ -218,6 +221,64 @@ def test_a_trace_is_its_uploaders_alone(as_alice: Client, alice: User, bob: User
     assert "t.csv" not in as_bob.get("/traces/").content.decode()
 
 
+@pytest.fixture
+def calibration(alice: User) -> SavedCalibration:
+    """Alice's."""
+    text = default_catalog().calibrations["nvidia-h100-sxm"]
+    fit = Fit(chip="nvidia-h100-sxm", text=calibration_text(text), row_count=90, report={"regimes": []})
+    return actions.keep_calibration(Viewer(user=alice), fit, name="Looking glass lab")
+
+
+def test_a_calibration_is_its_owners_alone(
+    calibration: SavedCalibration, as_alice: Client, as_bob: Client, as_charlie: Client, as_nobody: Client
+) -> None:
+    page = f"/calibrate/{calibration.slug}/"
+    for path in (page, f"{page}calibration.yaml"):
+        assert as_alice.get(path).status_code == 200
+        for stranger in (as_bob, as_charlie, as_nobody):
+            assert stranger.get(path).status_code == 404
+    for listing in ("/calibrate/", "/library/"):
+        assert "Looking glass lab" in as_alice.get(listing).content.decode()
+        for stranger in (as_bob, as_charlie, as_nobody):
+            assert "Looking glass lab" not in stranger.get(listing).content.decode()
+
+
+def test_a_strangers_calibration_is_neither_used_nor_deleted(
+    calibration: SavedCalibration, as_alice: Client, as_bob: Client, as_charlie: Client, as_nobody: Client
+) -> None:
+    page = f"/calibrate/{calibration.slug}/"
+    for stranger in (as_bob, as_charlie, as_nobody):
+        for verb in ("use", "delete"):
+            assert stranger.get(f"{page}{verb}/").status_code == 405
+            assert stranger.post(f"{page}{verb}/").status_code == 404
+    assert SavedCalibration.objects.count() == 1
+    assert as_alice.post(f"{page}use/").status_code == 302
+    assert as_alice.post(f"{page}delete/").status_code == 302
+    assert not SavedCalibration.objects.exists()
+
+
+def test_a_strangers_calibration_is_not_chosen(
+    calibration: SavedCalibration, as_alice: Client, as_bob: Client, as_charlie: Client
+) -> None:
+    document = f"{{name: x, workload: {{kind: none}}, hardware: {{calibration: {calibration.slug}}}}}"
+    assert as_alice.post("/start/", {"text": document}).status_code == 302
+    for stranger in (as_bob, as_charlie):
+        refused = stranger.post("/start/", {"text": document})
+        assert refused.status_code == 422
+        assert "hardware.calibration" in refused.content.decode()
+
+
+def test_a_forker_brings_a_calibration_of_their_own(
+    calibration: SavedCalibration, alice: User, as_bob: Client
+) -> None:
+    scenario = actions.use_calibration(Viewer(user=alice), calibration)
+    actions.set_visibility(scenario, "public")
+    assert as_bob.get(f"/s/{scenario.pk}/").status_code == 200
+    answer = as_bob.post(f"/s/{scenario.pk}/fork/", follow=True)
+    assert "none of your calibrations is" in answer.content.decode()
+    assert not SavedScenario.objects.filter(forked_from=scenario).exists()
+
+
 def test_a_link_is_revoked_by_who_made_it(
     finished: Run, alice: User, as_alice: Client, as_bob: Client
 ) -> None:
@@ -239,7 +300,9 @@ def test_every_address_is_tested_here() -> None:
     known = {
         "home", "start", "story", "workbench", "edit", "fork", "pin", "save", "share", "visibility", "rename",
         "delete", "undo", "redo", "go", "cancel", "scenario_yaml", "panel", "why", "trace_json", "result_json",
-        "compare", "export", "library", "entry", "calibrate", "traces", "shared", "revoke", "login", "logout", "signup",
+        "compare", "export", "library", "entry", "calibrate", "calibration", "keep_calibration",
+        "calibration_yaml", "use_calibration", "discard_calibration",
+        "traces", "shared", "revoke", "login", "logout", "signup",
         "help", "methods", "healthz",
     }  # fmt: skip
 
