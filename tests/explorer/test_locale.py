@@ -16,6 +16,8 @@ import pytest
 from django.utils.translation.template import templatize
 
 from explorer.forms import outline
+from simcore import term_names
+from simcore.catalog import default_catalog
 from simcore.glossary import _RESOURCES, ENTRIES
 from simcore.scenario.overrides import union_members
 from simcore.scenario.stories import stories
@@ -25,11 +27,12 @@ CATALOG = ROOT / "explorer" / "locale" / "zh_Hans" / "LC_MESSAGES" / "django.po"
 CATALOG_PATHS = {
     "hardware.chip",
     "hardware.server",
+    "hardware.calibration",
     "model.name",
     "topology.price_book",
     "economics.price_book",
 }
-GETTEXT = {"_", "gettext", "gettext_lazy", "ngettext"}
+GETTEXT = {"_", "gettext", "gettext_lazy", "gettext_noop", "ngettext"}
 ERRORS = {"InputError", "InfeasibleError"}
 # What only the author of a data file, or the reader of a terminal, is told.
 UNSEEN = (
@@ -50,11 +53,12 @@ def msgids() -> set[str]:
         found |= set(_in_template(path))
     for entry in ENTRIES.values():
         found |= {entry.label, entry.help}
-    found |= set(_RESOURCES.values())
+    found |= set(_RESOURCES.values()) | term_names.messages()
+    found |= {book.name for book in default_catalog().price_books.values()}
     for story in stories().values():
         found |= {story.title, story.finding}
     found |= set(_choices())
-    return {text for text in found if re.search(r"[A-Za-z]{2}", text)}
+    return {text for text in found if re.search(r"[A-Za-z]{2}|^[:;] $", text)}
 
 
 def _choices() -> Iterator[str]:
@@ -91,8 +95,8 @@ def _gettext_calls(call: ast.Call) -> Iterator[str]:
 
 
 def _messages(call: ast.Call) -> Iterator[str]:
-    """The template of a Message, by keyword, and of `InputError.at`, by place."""
-    texts = [_text(keyword.value) for keyword in call.keywords if keyword.arg == "template"]
+    """The template of a Message and the source of a leaf, by keyword, and what `InputError.at` says, by place."""
+    texts = [_text(keyword.value) for keyword in call.keywords if keyword.arg in ("template", "source")]
     if isinstance(call.func, ast.Attribute) and call.func.attr == "at" and len(call.args) > 2:
         of = call.func.value
         if isinstance(of, ast.Name) and of.id in ERRORS:
