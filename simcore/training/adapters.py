@@ -2,9 +2,9 @@
 
 Each matrix of the targets has two thin ones, `in × r` and `r × out`. Frozen matrices need the gradient of their
 inputs but none of their own, so their backward costs one forward instead of two; gradients, optimiser states
-and data collectives are the adapters' alone. Thin products move bytes: an adapter reads its input and adds to
-its output once forward, twice backward. Limits: routed experts, embeddings and the head have no adapters;
-frozen weights stay at 16 bit.
+and data collectives are the adapters' alone. Thin products move bytes: an adapter drops out and reads its input
+and adds to its output once forward, twice backward. Frozen weights are held in the format that multiplies them. Limits:
+routed experts, embeddings and the head have no adapters; the frozen embedding is held as narrow as the rest.
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ def adapter_parameters(inputs: TrainingInputs, stage: PipelineStage) -> Term:
 
 
 def adapter_stream_s(inputs: TrainingInputs, stage: PipelineStage, tokens: Term) -> Term:
-    """Bytes of the thin products, forward: the input read, the output read and written, 16 bit each."""
+    """Bytes of the thin products, forward, 16 bit each: the input passes dropout and is read, the output added to."""
     parts = [
-        count_in_stage(inputs, op, stage) * (op.fan_in + constant(2.0, "read_and_added") * op.fan_out)
+        count_in_stage(inputs, op, stage)
+        * (constant(3.0, "dropped_and_read") * op.fan_in + constant(2.0, "read_and_added") * op.fan_out)
         for op in adapted_operators(inputs)
         if op.fan_in is not None and op.fan_out is not None
     ]

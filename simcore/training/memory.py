@@ -83,7 +83,7 @@ def _stage_uses(inputs: TrainingInputs, stage: PipelineStage) -> dict[str, Term]
         inputs.stack.held_gradient_bytes, "held_gradient_bytes", kind="assumption", source=inputs.stack.name
     )
     states = constant(STATE_BYTES, "adam_bytes_per_parameter")
-    weights = held(weights_held, _SIXTEEN_BIT, "weight_bytes_per_chip", sharded=zero >= 3)
+    weights = held(weights_held, _weight_bytes_each(inputs), "weight_bytes_per_chip", sharded=zero >= 3)
     if zero >= 3:
         weights = (weights + _gathered(stage, *weights_held)).named("weight_bytes_per_chip", "bytes")
     return {
@@ -99,6 +99,13 @@ def _stage_uses(inputs: TrainingInputs, stage: PipelineStage) -> dict[str, Term]
             source="device context, communication buffers, fragmentation",
         ),
     }
+
+
+def _weight_bytes_each(inputs: TrainingInputs) -> Term:
+    """Trained weights at 16 bit; frozen ones as they are multiplied, as nothing updates them."""
+    if inputs.spec.lora is None:
+        return _SIXTEEN_BIT
+    return constant(product_input_bytes(inputs), "bytes_per_frozen_weight")
 
 
 def _sharded(held: Term, ranks: int) -> Term:

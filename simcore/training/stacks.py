@@ -65,11 +65,16 @@ class TrainingStack:
 
 # What sustained bf16 products of training reach on Hopper over isolated ones: fitted on MPT runs, used for both.
 _HOPPER_BF16: Final = 0.77
+# AMD's own LoRA results of MLPerf training 5.0, over the class default of a chip that was not measured.
+_MI300X_FP8: Final = 0.55
+_MI325X_FP8: Final = 0.80
 # B200 and B300 are the dies of GB200 and GB300, whose rows were fitted; none of theirs were.
 _MEGATRON_RATIOS: Final[Mapping[str, float]] = {
     "nvidia-h100-sxm:bf16": _HOPPER_BF16,
     "nvidia-h200-sxm:bf16": _HOPPER_BF16,
     "nvidia-h100-sxm:fp8": 0.88,
+    "amd-mi300x:fp8": _MI300X_FP8,
+    "amd-mi325x:fp8": _MI325X_FP8,
     **{
         f"nvidia-{chip}:{dtype}": ratio
         for chips, ratios in (

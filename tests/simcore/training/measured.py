@@ -156,6 +156,79 @@ def mlperf_runs(data: Path) -> list[MeasuredRun]:
     return found
 
 
+def lora_runs(data: Path) -> list[MeasuredRun]:
+    """Llama 2 70B with adapters of rank 16, MLPerf training 5.0, FP8, eight systems and more.
+
+    Data parallel ranks follow from batch and accumulation. What is left is cut as NVIDIA's configurations are
+    named (1x8x2xtp1pp1cp2, 8x8x1xtp4pp1cp2; tp2 cp2 between). Rows of H200 NVL are left out: no such chip.
+    """
+    chips = {"H200-SXM5": "nvidia-h200-sxm", "H100-SXM5": "nvidia-h100-sxm"}
+    chips |= {"MI300X": "amd-mi300x", "MI325X": "amd-mi325x"}
+    found = []
+    for row in _rows(data / "training_mlperf_v5.0.csv"):
+        chip = next((slug for name, slug in chips.items() if name in row["gpu"]), None)
+        if row["benchmark"] != "llama2_70b_lora" or chip is None:
+            continue
+        batch, count = int(row["global_batch"]), int(row["count"])
+        dp = batch // int(float(row["grad_accum"]))
+        tp, cp = {1: (1, 1), 2: (1, 2), 4: (2, 2), 8: (4, 2)}[count // dp]
+        inputs = run_inputs(
+            default_catalog().model("llama-2-70b"),
+            chip,
+            {"tp": tp, "cp": cp, "dp": dp},
+            batch=batch,
+            length=8192,
+            recompute="none",
+            overlap={"dp": True, "tp": True},
+            dtype="fp8",
+            lora={"rank": 16},
+        )
+        seconds = batch / float(row["throughput_samples_s_median"])
+        found.append(MeasuredRun(name=f"LoRA {row['org']} {chip}×{count}", inputs=inputs, step_s=seconds))
+    return found
+
+
+TPU_MODELS = {
+    "Llama2-70B": ("llama-2-70b", 4096),
+    "Llama3.1-405B": ("llama-3.1-405b", 8192),
+    "Llama3.1-70B": ("llama-3.1-70b", 8192),
+    "Llama3.1-8B": ("llama-3.1-8b", 8192),
+    "Mistral-7B": ("mistral-7b", 8192),
+    "Mixtral-8x22B": ("mixtral-8x22b", 4096),
+    "Mixtral-8x7B": ("mixtral-8x7b", 4096),
+    "Gemma3-12B": ("gemma-3-12b", 8192),
+    "GPT3-175B": ("", 2048),
+}
+
+
+def tpu_runs(data: Path) -> list[MeasuredRun]:
+    """MaxText on TPU v6e (tpu-recipes, Trillium): weights sharded over all chips, layers computed again.
+
+    The rows print neither batch nor length: lengths are the recipes', a chip's batch is tokens of a step ÷ length.
+    """
+    found = []
+    for row in _rows(data / "training.csv"):
+        if "tpu-recipes" not in row["source"]:
+            continue
+        slug, length = TPU_MODELS[row["model"]]
+        arch = default_catalog().model(slug) if slug else gpt(96, 12288, 96, vocab=50_304)
+        count, seconds = int(float(row["count"])), float(row["step_s"])
+        each = round(float(row["tokens_s_gpu"]) * seconds / length)
+        inputs = run_inputs(
+            arch,
+            "tpu-v6e",
+            {"tp": 1, "dp": count},
+            batch=each * count,
+            length=length,
+            micro_batch_size=each,
+            zero_stage=3,
+            recompute="full",
+            dtype="bf16" if row["precision"] == "bfloat16" else "fp8",
+        )
+        found.append(MeasuredRun(name=f"{row['model']} v6e×{count}", inputs=inputs, step_s=seconds))
+    return found
+
+
 def foundry_runs(data: Path) -> list[MeasuredRun]:
     """MPT models under FSDP (llm-foundry's tables), from 125 million to 70 billion parameters."""
     found = []

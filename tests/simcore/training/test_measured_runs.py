@@ -1,11 +1,12 @@
 """Predicted step times against measured runs: what was fitted, what was held out, and how far off both are.
 
 Fitted (simcore/training/stacks.py): every second vTrain run (two constants), every fourth MPT run (six),
-Megatron-Bridge's Llama-3.1-405B rows (seven), every second of its MoE rows (nine). Everything else is held
-out: Korthikanti's table, PTD-P's weak scaling, MLPerf, the other rows. Known misses, each left in: vTrain's
-slowest runs (3.6B at tp 8 with micro-batch 2; 39.1B at tp 2, pp 16; tp across two servers), which the file's
-neighbours contradict; MPT at 65,536 tokens on A100; MoE rows of containers that were slower than the release
-before or after on the same machine.
+Megatron-Bridge's Llama-3.1-405B rows (seven), every second of its MoE rows (nine), AMD's two
+LoRA rows (two). Everything else is held out: Korthikanti's table, PTD-P's weak scaling, MLPerf, TPU, the other
+rows. Known misses, each left in: vTrain's slowest runs (3.6B at tp 8 with micro-batch 2; 39.1B at tp 2, pp 16; tp
+across two servers), which the file's neighbours contradict; MPT at 65,536 tokens on A100; MoE rows of containers
+that were slower than the release before or after on the same machine. Not modelled: MaxText on v5e, whose rows
+print no shape of the model; Megatron-Bridge's models that the catalog lacks.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from tests.simcore.training.measured import (
     MeasuredRun,
     bridge_runs,
     foundry_runs,
+    lora_runs,
     megatron_runs,
     mlperf_runs,
     ptd_runs,
+    tpu_runs,
     vtrain_runs,
 )
 
@@ -126,6 +129,27 @@ def test_moe_releases_differ_as_their_recipes_do(data: Path) -> None:
     by_stack = {run.inputs.spec.stack: run for run in runs if run.name == name}
     new, old = by_stack["megatron-core"], by_stack["megatron-core-26.04"]
     assert old.predicted_s / new.predicted_s == pytest.approx(old.step_s / new.step_s, rel=0.10)
+
+
+def test_adapters_of_llama_2_70b_not_fitted(data: Path) -> None:
+    """MLPerf's LoRA: nothing fitted on NVIDIA's chips, one row each on AMD's two. The miss above 30 % is Oracle's
+    512 chips, whose 0.79 s step does the work per chip that takes 64 chips 0.55 s."""
+    runs = lora_runs(data)
+    nvidia = [run for run in runs if run.inputs.chip.vendor == "NVIDIA"]
+    others = [run for run in runs if run.inputs.chip.vendor == "AMD" and not run.name.startswith("LoRA AMD")]
+    assert (len(nvidia), len(others)) == (14, 8)
+    assert mean_error(nvidia) <= 0.10
+    assert mean_error(others) <= 0.10
+    assert rank_correlation(nvidia + others) >= 0.95
+
+
+def test_tpu_v6e_not_fitted(data: Path) -> None:
+    """No constant of a TPU is fitted: the class default of an unmeasured chip. Off most: Gemma over several pods
+    and Mixtral, whose recipes give each expert a fixed capacity."""
+    runs = tpu_runs(data)
+    assert len(runs) == 20
+    assert mean_error(runs) <= 0.10
+    assert float(np.median([abs(run.error) for run in runs])) <= 0.05
 
 
 def test_all_dense_rows_that_were_not_fitted(data: Path) -> None:
