@@ -51,10 +51,12 @@ _SHARED_COUNT: Final = (
 def experts(r: Reader, shape: Shape) -> Shape:
     """Nothing for a dense model (no experts, or one that all tokens take)."""
     count = r.first(*_COUNT)
+    beside = _second_modality(r, shape)
     r.read |= set(_COUNT)  # some files print it twice
     if count <= 1 or shape.get("experts") == 0:
         r.read |= {*_CHOSEN, *_WIDTH, *_SHARED_WIDTH, *_SHARED_COUNT, "first_k_dense_replace"}
         r.read |= {"mlp_only_layers", "moe_layer_freq", "decoder_sparse_step"}
+        r.read |= {"expert_layer_period", "expert_layer_offset"}
         return {"experts": 0}
     chosen = r.first(*_CHOSEN) or r.number(_CHOSEN[0])
     if chosen > count:
@@ -72,7 +74,21 @@ def experts(r: Reader, shape: Shape) -> Shape:
         "moe_intermediate": width,
         "shared_intermediate": _shared(r, width),
         "dense_layers": _dense(r, shape),
+        "extra_parameter_count": beside,
     }
+
+
+def _second_modality(r: Reader, shape: Shape) -> int:
+    """ERNIE 4.5 VL prints counts and widths of text and of vision experts: the second do no work for text."""
+    counts, widths = r.config.get("moe_num_experts"), r.config.get("moe_intermediate_size")
+    if not (isinstance(counts, list) and isinstance(widths, list) and len(counts) == len(widths) == 2):
+        return 0
+    numbers, sizes = r.numbers("moe_num_experts"), r.numbers("moe_intermediate_size")
+    for key in ("moe_layer_start_index", "moe_layer_end_index"):
+        if isinstance(r.config.get(key), list):
+            r.config[key] = next(iter(r.numbers(key)), 0)
+    layers = shape["layers"] - r.count("moe_layer_start_index")
+    return max(0, int(layers)) * numbers[1] * 3 * int(shape["hidden"]) * sizes[1]
 
 
 def _shared(r: Reader, width: int) -> int:
@@ -122,10 +138,14 @@ def _dense(r: Reader, shape: Shape) -> int:
 
 def _listed(r: Reader, layers: int) -> int | None:
     """Number of MoE layers where a file lists them."""
+    if isinstance(r.config.get("is_moe_layer"), list):
+        return sum(map(bool, r.items("is_moe_layer")[:layers]))
     if isinstance(r.config.get("moe_layer_freq"), list):
         return sum(map(bool, r.items("moe_layer_freq")[:layers]))
     if isinstance(r.config.get("moe_layers_enum"), str):
         return min(layers, len(r.text("moe_layers_enum").split(",")))
+    if isinstance(r.config.get("moe_layers_enum"), list):
+        return min(layers, len(r.items("moe_layers_enum")))
     if r.items("moe_layers"):
         return min(layers, len(r.items("moe_layers")))
     return None

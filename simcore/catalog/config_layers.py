@@ -15,7 +15,9 @@ from simcore.errors import InputError
 
 LAYERS: Final = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _HIDDEN: Final = ("hidden_size", "n_embd", "d_model", "dim", "model_dim")
-_INTERMEDIATE: Final = ("intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "block_ff_dim")
+_INTERMEDIATE: Final = (
+    "intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "block_ff_dim", "ff_intermediate_size",
+)  # fmt: skip
 _POSITIONS: Final = (
     "max_position_embeddings",
     "n_positions",
@@ -31,6 +33,7 @@ KINDS: Final = {
     "attention": "full",
     "global_attention": "full",
     "deepseek_sparse_attention": "full",
+    "minimax_m3_sparse": "full",
     "sliding_attention": "window",
     "sliding_window": "window",
     "chunked_attention": "window",
@@ -42,6 +45,7 @@ KINDS: Final = {
     "mamba": "recurrent",
     "mamba2": "recurrent",
     "conv": "recurrent",
+    "recurrent": "recurrent",
     "hybrid": "both",
     "mlp": "mlp",
     "moe": "moe",
@@ -134,15 +138,21 @@ def latent(r: Reader, shape: Shape) -> Shape:
 
 def layer_kinds(r: Reader, layers: int) -> list[str]:
     """Kind of each layer where the file lists them in any way; empty where it does not."""
-    for key in ("layer_types", "layers_block_type", "block_types", "attention_layers"):
+    for key in ("layer_types", "layers_block_type", "attention_layers"):
         if r.items(key):
-            return _checked(r, key, [_kind(r, key, item) for item in r.items(key)], layers)
-    pattern = r.text("hybrid_override_pattern")
-    if pattern:
-        unknown = sorted(set(pattern) - set(_PATTERN))
+            kinds = [_kind(r, key, item) for item in r.items(key)]
+            beyond = r.count("num_nextn_predict_layers")  # Step 3.5 lists its prediction layers as well
+            return _checked(r, key, kinds[:layers] if len(kinds) == layers + beyond else kinds, layers)
+    for key in ("block_types", "_block_types"):  # RecurrentGemma: a pattern that is repeated
+        pattern = [_kind(r, key, item) for item in r.items(key)]
+        if pattern:
+            return [pattern[layer % len(pattern)] for layer in range(layers)]
+    marks = r.text("hybrid_override_pattern")
+    if marks:
+        unknown = sorted(set(marks) - set(_PATTERN))
         if unknown:
             raise r.wrong("hybrid_override_pattern", "".join(unknown), "M, E, * and - are known layers")
-        return _checked(r, "hybrid_override_pattern", [_PATTERN[mark] for mark in pattern], layers)
+        return _checked(r, "hybrid_override_pattern", [_PATTERN[mark] for mark in marks], layers)
     return _listed(r, layers) or _periodic(r, layers)
 
 

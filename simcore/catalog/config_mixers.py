@@ -33,6 +33,8 @@ def recurrence(r: Reader, shape: Shape) -> Shape:
         return _mamba2(r, shape, count)
     if r.has("conv_L_cache"):
         return _short_convolution(r, shape, count)
+    if r.has("lru_width", "conv1d_width"):
+        return _gated_linear_recurrence(r, shape, count)
     if r.has("attn_type_list", "layer_group_size"):
         return _lightning(r, shape, count)
     # nothing gives the size of the state: one of these is missing
@@ -75,14 +77,19 @@ def _kimi_delta(r: Reader, shape: Shape, count: int) -> Shape:
     kernel = inner.number("short_conv_kernel_size", "linear_conv_kernel_dim", default=4)
     r.read |= {"linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim", "linear_lower_bound"}
     width, hidden, state = heads * dim, shape["hidden"], heads * dim * dim
+    gate = [
+        Matrix(name="delta_gate_down", fan_in=hidden, fan_out=dim, layer_count=count, split="none"),
+        Matrix(name="delta_gate_up", fan_in=dim, fan_out=width, layer_count=count),
+    ]
+    if inner.flag("use_full_rank_gate"):  # Kimi K3
+        gate = [Matrix(name="delta_gate", fan_in=hidden, fan_out=width, layer_count=count)]
     return _fields(
         "kimi_delta",
         [
             Matrix(name="delta_in", fan_in=hidden, fan_out=3 * width, layer_count=count),
             Matrix(name="delta_decay_down", fan_in=hidden, fan_out=dim, layer_count=count, split="none"),
             Matrix(name="delta_decay_up", fan_in=dim, fan_out=width, layer_count=count),
-            Matrix(name="delta_gate_down", fan_in=hidden, fan_out=dim, layer_count=count, split="none"),
-            Matrix(name="delta_gate_up", fan_in=dim, fan_out=width, layer_count=count),
+            *gate,
             Matrix(name="delta_beta", fan_in=hidden, fan_out=heads, layer_count=count),
             Matrix(name="delta_out", fan_in=width, fan_out=hidden, layer_count=count, split="fan_in"),
         ],
@@ -151,6 +158,24 @@ def _short_convolution(r: Reader, shape: Shape, count: int) -> Shape:
         small=count * hidden * kernel,
         state_bytes=hidden * kernel * _CONVOLUTION_BYTES,
         flop=2 * hidden * kernel,
+    )
+
+
+def _gated_linear_recurrence(r: Reader, shape: Shape, count: int) -> Shape:
+    """RecurrentGemma's RG-LRU: one decaying number per channel in fp32, its two gates block-diagonal over
+    the attention heads, a convolution before it; all of its projections have biases."""
+    hidden, width = shape["hidden"], r.number("lru_width", default=shape["hidden"])
+    block, kernel = max(1, width // shape["heads"]), r.number("conv1d_width", default=4)
+    return _fields(
+        "gated_linear_recurrence",
+        [
+            Matrix(name="lru_in", fan_in=hidden, fan_out=2 * width, layer_count=count),
+            Matrix(name="lru_gates", fan_in=block, fan_out=2 * width, layer_count=count),
+            Matrix(name="lru_out", fan_in=width, fan_out=hidden, layer_count=count, split="fan_in"),
+        ],
+        small=count * (width * (kernel + 6) + hidden),
+        state_bytes=width * (4 + (kernel - 1) * _CONVOLUTION_BYTES),
+        flop=8 * width,
     )
 
 

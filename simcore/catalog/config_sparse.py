@@ -49,6 +49,47 @@ def indexer(r: Reader, shape: Shape) -> Shape:
     }
 
 
+def block_sparse(r: Reader, shape: Shape) -> Shape:
+    """MiniMax-M3: on ordinary keys and values, an indexer chooses blocks of tokens; its keys are at 16 bit.
+
+    Its files print `sparse_attention_config`, or the same under the flat names of newer classes."""
+    inner = r.inner("sparse_attention_config") or r
+    if not inner.flag("use_sparse_attention", default=inner.has("index_topk_blocks", "sparse_topk_blocks")):
+        return {}
+    heads = inner.number("sparse_num_index_heads", "index_n_heads")
+    dim = inner.number("sparse_index_dim", "index_head_dim")
+    blocks = inner.number("sparse_topk_blocks", "index_topk_blocks")
+    tokens = blocks * inner.number("sparse_block_size", "index_block_size")
+    listed = inner.items("sparse_attention_freq") or [
+        item == "minimax_m3_sparse" for item in r.items("layer_types")
+    ]
+    sparse = min(shape["layers"], sum(map(bool, listed))) if listed else shape["layers"]
+    hidden, plain = shape["hidden"], shape["layers"] - sparse
+    r.read |= {"index_local_blocks", "index_init_blocks"}
+    groups = [ContextGroup(layer_count=plain, cached_layer_count=plain)] if plain else []
+    if sparse:
+        groups.append(
+            ContextGroup(
+                layer_count=sparse,
+                cached_layer_count=sparse,
+                topk_entries=tokens,
+                index_layer_count=sparse,
+                index_cached_layer_count=sparse,
+            )
+        )
+    return {
+        "context_groups": tuple(groups),
+        "index_heads": heads,
+        "index_head_dim": dim,
+        "index_key_bytes": 2 * dim,
+        "matrices": (
+            Matrix(name="index_query", fan_in=hidden, fan_out=heads * dim, layer_count=sparse, split="none"),
+            Matrix(name="index_key", fan_in=hidden, fan_out=dim, layer_count=sparse, split="none"),
+        ),
+        "small_parameter_count": sparse * 2 * dim,
+    }
+
+
 def compressed(r: Reader, shape: Shape) -> Shape:
     """DeepSeek V4 and V4.1: one shared key-and-value head, low-rank queries, grouped outputs."""
     layers, window = shape["layers"], r.number("sliding_window")
@@ -133,8 +174,10 @@ def residual_streams(r: Reader, shape: Shape) -> Shape:
 
 
 def latent_experts(r: Reader, shape: Shape) -> Shape:
-    """Experts that work in a narrower space, with one projection into it and one back (Nemotron 3 Super)."""
-    latent = r.count("moe_latent_size")
+    """Experts that work in a narrower space, with one projection into it and one back (Nemotron 3 Super,
+    Kimi K3)."""
+    latent = r.count("moe_latent_size", "routed_expert_hidden_size")
+    normed = r.flag("latent_moe_use_norm")
     if not latent or not shape.get("experts"):
         return {}
     count = shape["layers"] - shape.get("mlp_free_layers", 0) - shape.get("dense_layers", 0)
@@ -156,7 +199,12 @@ def latent_experts(r: Reader, shape: Shape) -> Shape:
             group="experts_latent",
         ),
     )
-    return {"moe_latent": latent, "matrices": (*shape.get("matrices", ()), *matrices)}
+    norms = count * latent if normed else 0
+    return {
+        "moe_latent": latent,
+        "matrices": (*shape.get("matrices", ()), *matrices),
+        "small_parameter_count": shape.get("small_parameter_count", 0) + norms,
+    }
 
 
 def engram(r: Reader, shape: Shape) -> Shape:

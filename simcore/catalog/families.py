@@ -13,7 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from simcore.catalog import config_experts, config_layers, config_mixers, config_sparse, family_rules
+from simcore.catalog import (
+    config_experts,
+    config_layers,
+    config_mixers,
+    config_shared_blocks,
+    config_sparse,
+    family_rules,
+)
 from simcore.catalog.config_layers import window_but_every, window_everywhere, window_if_used
 from simcore.catalog.config_reader import Part, Reader, Shape
 
@@ -24,6 +31,7 @@ class Family:
 
     fixed: Mapping[str, Any] = field(default_factory=dict)  # shape fields that every model of it has
     defaults: Mapping[str, Any] = field(default_factory=dict)  # config class values that files leave out
+    nested: Mapping[str, Any] = field(default_factory=dict)  # the same, where a file nests only differences
     names: Mapping[str, str] = field(default_factory=dict)  # its keys → the usual ones
     tied: bool = False  # tie_word_embeddings where a file does not say
     windows: Part | None = None  # which layers are windows where the file lists none
@@ -43,13 +51,18 @@ _PARTS: Final[tuple[Part, ...]] = (
     config_sparse.shared_kv,
     family_rules.other_window_shape,
     family_rules.output_gate,
+    family_rules.residual_attention,
     family_rules.prediction_layers,
 )
 
 
-def read_shape(r: Reader, family: Family) -> Shape:
-    """All fields of an architecture that a config and its family's row give."""
+def read_shape(r: Reader, family: Family, *, differences: bool = False) -> Shape:
+    """All fields of an architecture that a config and its family's row give.
+
+    `differences`: the config prints only what differs from its class."""
     r.rename(family.names)
+    if differences:
+        r.fill(family.nested)
     r.fill(family.defaults)
     r.read |= family.silent
     shape = config_layers.common(r, {})
@@ -77,8 +90,19 @@ _FOUR: Final = {"norms_per_layer": 4}
 _ONE: Final = {"norms_per_layer": 1}
 _GPT: Final = {**_ALL_BIASES, **_PLAIN}
 _FOUR_TIMES: Final = {"mlp_ratio": 4}  # MLP width over hidden size
-_LLAMA: Final = Family()
-_MISTRAL: Final = Family(windows=window_everywhere)
+# LLaVA's files print of their language model what differs from its class
+_LLAMA: Final = Family(
+    nested={
+        "hidden_size": 4096,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "intermediate_size": 11_008,
+        "vocab_size": 32_000,
+    }
+)
+_MISTRAL: Final = Family(
+    windows=window_everywhere, nested={**_LLAMA.nested, "num_key_value_heads": 8, "intermediate_size": 14_336}
+)
 _QWEN2_VL: Final = Family(fixed=_QWEN2, windows=window_if_used)
 _QWEN3: Final = Family(fixed=_QK, windows=window_if_used)
 _DEEPSEEK: Final = Family()
@@ -97,6 +121,9 @@ _GEMMA3_DEFAULTS: Final = {
 }
 _MAMBA2_HYBRID: Final = Family(
     silent=frozenset({"mamba_rms_norm", "mamba_norm_before_gate", "mamba_use_mlp"})
+)
+_PHI3_SMALL: Final = frozenset(
+    {"dense_attention_every_n_layers", "gegelu_limit", "ff_dim_multiplier", "gegelu_pad_to_256"}
 )
 _CHATGLM: Final = Family(
     names={"multi_query_group_num": "num_key_value_heads"},
@@ -133,7 +160,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "arcee": Family(fixed=_PLAIN),
     "apertus": Family(fixed={**_PLAIN, **_QK}),
     "minicpm": Family(tied=True),
-    "minicpm3": Family(tied=True),
+    "minicpm3": Family(tied=True, defaults={"v_head_dim": 64}),
     "helium": _LLAMA,
     "solar": _LLAMA,
     "ernie4_5": Family(tied=True),
@@ -171,7 +198,11 @@ FAMILIES: Final[Mapping[str, Family]] = {
         }
     ),
     "arctic": Family(fixed={"norms_per_layer": 3}, adjust=family_rules.arctic),
-    "grok-1": Family(fixed=_FOUR, tied=True),
+    "grok-1": Family(fixed=_FOUR, tied=True, adjust=family_rules.grok),
+    "bitnet": _LLAMA,
+    "cwm": _LLAMA,
+    "skywork_moe": _LLAMA,
+    "solar_open": _LLAMA,
     # GPT and its descendants: plain MLP, biases
     "gpt2": Family(defaults=_FOUR_TIMES, fixed=_GPT, tied=True, adjust=family_rules.learned_positions),
     "gpt_bigcode": Family(defaults=_FOUR_TIMES, fixed=_GPT, tied=True, adjust=family_rules.multi_query),
@@ -184,6 +215,8 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "gptj": Family(defaults=_FOUR_TIMES, fixed={"mlp_bias": True, "norm_bias": True, **_PLAIN, **_ONE}),
     "codegen": Family(defaults=_FOUR_TIMES, fixed={"mlp_bias": True, "norm_bias": True, **_PLAIN, **_ONE}),
     "gpt_neox": Family(fixed=_GPT),
+    "persimmon": Family(fixed={**_GPT, **_QK}),
+    "xglm": Family(fixed=_GPT, tied=True, names={"attention_heads": "num_attention_heads"}),
     "bloom": Family(defaults=_FOUR_TIMES, fixed=_GPT, tied=True, names={"n_embed": "hidden_size"}),
     "opt": Family(fixed=_GPT, tied=True, adjust=family_rules.opt),
     "mpt": Family(
@@ -198,12 +231,17 @@ FAMILIES: Final[Mapping[str, Family]] = {
     ),
     "phi": Family(fixed={**_GPT, **_ONE}),
     "phi3": _MISTRAL,
+    "phi3small": Family(
+        fixed={"attention_bias": True, "output_bias": True, "mlp_bias": True, "norm_bias": True},
+        tied=True,
+        silent=_PHI3_SMALL,
+    ),
     "phi4mm": _MISTRAL,
     "phi4_multimodal": _MISTRAL,
     "phimoe": Family(fixed={"norm_bias": True, "mlp_bias": False}, windows=window_everywhere),
     "nemotron": Family(fixed={"norm_bias": True, **_PLAIN}),
     "nemotron_h": Family(fixed=_PLAIN, silent=_MAMBA2_HYBRID.silent),
-    "nemotron-nas": Family(attention=family_rules.searched_blocks),
+    "nemotron-nas": Family(attention=family_rules.heads_per_layer),
     "chatglm": _CHATGLM,
     "glm": Family(fixed={"output_bias": False}, defaults={"attention_bias": True}),
     "glm4": Family(fixed={"output_bias": False, **_FOUR}),
@@ -248,6 +286,11 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "kimi_linear": _DEEPSEEK,
     "dots1": Family(fixed=_QK),
     "longcat_flash": Family(attention=family_rules.longcat),
+    "step3p5": Family(
+        fixed=_QK,
+        names={"num_attention_groups": "num_key_value_heads"},
+        silent=frozenset({"share_q_dim", "att_impl_type", "zero_centered", "yarn_only_types"}),
+    ),
     "step3": Family(names={"share_q_dim": "q_lora_rank", "num_attention_groups": "num_key_value_heads"}),
     "bailing_moe": _LLAMA,
     "bailing_moe_v2": Family(fixed=_QK),
@@ -259,8 +302,19 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "minimax": _LLAMA,
     "minimax_text_01": _LLAMA,
     "minimax_m1": _LLAMA,
+    "minimax_m3": Family(fixed=_QK, attention=config_sparse.block_sparse, adjust=family_rules.minimax_m3),
     "minimax_m2": Family(fixed=_QK, silent=frozenset({"sliding_window"})),
     # hybrids
+    "zamba2": Family(
+        tied=True,
+        names={"n_mamba_heads": "mamba_num_heads"},
+        adjust=config_shared_blocks.zamba2,
+        silent=frozenset({"use_mem_rope", "time_step_limit", "use_long_context", "conv_dimension"}),
+    ),
+    "recurrent_gemma": Family(
+        fixed={"output_bias": True, "mlp_bias": True}, tied=True, adjust=family_rules.recurrent_gemma
+    ),
+    "olmo_hybrid": Family(fixed=_QK),
     "jamba": _LLAMA,
     "falcon_h1": Family(windows=family_rules.state_in_every_layer, silent=_MAMBA2_HYBRID.silent),
 }
@@ -268,6 +322,11 @@ FAMILIES: Final[Mapping[str, Family]] = {
 # Model types and classes that go by another name above.
 ALIASES: Final[Mapping[str, str]] = {
     "step3_text": "step3",
+    "step3p7": "step3p5",
+    "minimax_m3_vl": "minimax_m3",
+    "kimi_k3": "kimi_linear",
+    "ernie4_5_moe_vl": "ernie4_5_vl_moe",
+    "grok1": "grok-1",
     "kimi_vl": "deepseek_v3",
     "kimi_k25": "kimi_k2",
     "deepseek_vl_v2": "deepseek_v2",
@@ -297,8 +356,9 @@ _SHARED_BLOCKS: Final = "attention blocks whose weights serve several layers, wh
 REFUSED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("mamba", "mamba2", "falcon_mamba", "rwkv", "rwkv5", "rwkv6", "rwkv7"), _ATTENTION_FREE),
     **dict.fromkeys(("xlstm", "retnet", "hyena"), _ATTENTION_FREE),
-    **dict.fromkeys(("zamba", "zamba2"), _SHARED_BLOCKS),
+    **dict.fromkeys(("zamba", "ouro", "iquest_loop_coder"), _SHARED_BLOCKS),
+    "openelm": "layers with numbers of heads of their own, which are not",
+    "jetmoe": "experts in its attention, which are not",
     **dict.fromkeys(("bert", "roberta", "xlm-roberta", "deberta-v2", "modernbert", "vit", "clip"), _ENCODERS),
     **dict.fromkeys(("t5", "mt5", "bart", "mbart", "whisper", "marian", "pegasus", "t5gemma"), _ENCODERS),
-    "recurrent_gemma": "gated recurrences, which are not",
 }

@@ -11,10 +11,15 @@ from simcore.errors import InputError
 
 
 def other_window_shape(r: Reader, shape: Shape) -> Shape:
-    """Window layers with heads of their own (MiMo prints `swa_*`)."""
-    heads = r.count("swa_num_attention_heads")
-    if heads and heads != shape["heads"]:
-        r.remarks.append("window layers with another number of heads are counted as the full ones")
+    """Window layers with heads of their own (MiMo prints `swa_*`, Step 3.5 `attention_other_setting`)."""
+    other = r.inner("attention_other_setting")
+    heads = r.count("swa_num_attention_heads") or (other.count("num_attention_heads") if other else 0)
+    more = heads - shape["heads"] if heads and shape.get("window_layers") else 0
+    if more < 0:
+        r.remarks.append("window layers with fewer heads are counted as the full ones")
+    if more > 0:
+        r.remarks.append("the scores of the further heads of window layers are not counted as work")
+        shape["matrices"] = (*shape.get("matrices", ()), *_further_heads(shape, more))
     return {
         "window_kv_heads": r.count("swa_num_key_value_heads"),
         "window_head_dim": r.count("swa_head_dim"),
@@ -22,13 +27,35 @@ def other_window_shape(r: Reader, shape: Shape) -> Shape:
     }
 
 
+def _further_heads(shape: Shape, more: int) -> tuple[Matrix, ...]:
+    """Queries and outputs of the heads that window layers have beyond the full ones."""
+    hidden, layers = shape["hidden"], shape["window_layers"]
+    width, joined = more * shape["head_dim"], more * (shape["v_head_dim"] or shape["head_dim"])
+    return (
+        Matrix(name="window_query", fan_in=hidden, fan_out=width, layer_count=layers),
+        Matrix(name="window_output", fan_in=joined, fan_out=hidden, layer_count=layers, split="fan_in"),
+    )
+
+
 def output_gate(r: Reader, shape: Shape) -> Shape:
-    """A gate as wide as the attention's output, where a file says so."""
-    return wide_gate(r, shape) if r.flag("attn_output_gate") else {}
+    """A gate as wide as the attention's output, or one number per head, where a file says so."""
+    if r.flag("use_head_wise_attn_gate"):
+        return {"attention_gate_width": shape["heads"]}
+    wide = r.flag("attn_output_gate", "attention_output_gate", "mla_use_output_gate")
+    return wide_gate(r, shape) if wide else {}
 
 
 def wide_gate(r: Reader, shape: Shape) -> Shape:
-    return {"attention_gate_width": shape["heads"] * shape["head_dim"]}
+    return {"attention_gate_width": shape["heads"] * (shape["v_head_dim"] or shape["head_dim"])}
+
+
+def residual_attention(r: Reader, shape: Shape) -> Shape:
+    """Kimi K3 mixes the residuals of earlier blocks: one norm and one vector before attention and MLP, and
+    before the head."""
+    if not r.count("attn_res_block_size"):
+        return {}
+    vectors = 4 * shape["layers"] + 2
+    return {"small_parameter_count": shape.get("small_parameter_count", 0) + vectors * shape["hidden"]}
 
 
 def prediction_layers(r: Reader, shape: Shape) -> Shape:
@@ -91,6 +118,46 @@ def llama4(r: Reader, shape: Shape) -> Shape:
     }
 
 
+def minimax_m3(r: Reader, shape: Shape) -> Shape:
+    """`intermediate_size` is the experts' width where the dense layers print their own."""
+    if not r.has("dense_intermediate_size"):
+        return {}
+    return {
+        "intermediate": r.number("dense_intermediate_size"),
+        "moe_intermediate": r.number("moe_intermediate_size", "intermediate_size"),
+    }
+
+
+def recurrent_gemma(r: Reader, shape: Shape) -> Shape:
+    """`intermediate_size` counts gate and up together; all attention is in windows."""
+    window = r.number("attention_window_size", default=2048)
+    return {
+        "intermediate": max(1, shape["intermediate"] // 2),
+        "window_layers": shape["layers"] - shape.get("attention_free_layers", 0),
+        "window_tokens": window,
+    }
+
+
+def heads_per_layer(r: Reader, shape: Shape) -> Shape:
+    """DeciLM: engines store every layer with the KV heads of the largest."""
+    listed = r.numbers("num_key_value_heads_per_layer")
+    if not listed:
+        return searched_blocks(r, shape)
+    r.remarks.append(
+        "layers of different KV heads are counted with those of the largest, as engines store them"
+    )
+    if max(listed) < 1 or shape["heads"] % max(listed):
+        raise r.wrong("num_key_value_heads_per_layer", max(listed), "it must divide the attention heads")
+    return {"kv_heads": max(listed)}
+
+
+def grok(r: Reader, shape: Shape) -> Shape:
+    """Grok-2 has a dense MLP beside the experts, and a head of its own."""
+    if not r.flag("residual_moe"):
+        return {}
+    return {"shared_intermediate": shape["intermediate"]}
+
+
 def cross_attention(r: Reader, shape: Shape) -> Shape:
     listed = len(r.items("cross_attention_layers"))
     if listed:
@@ -105,7 +172,9 @@ def seed_oss(r: Reader, shape: Shape) -> Shape:
 
 
 def granite_hybrid(r: Reader, shape: Shape) -> Shape:
-    """Without experts, the shared MLP is the MLP."""
+    """Without experts, the shared MLP is the MLP; without states, their sizes say nothing."""
+    if not shape.get("recurrent_layers"):
+        r.read |= {key for key in r.config if str(key).startswith("mamba_")}
     if shape.get("experts"):
         return {}
     return {"intermediate": r.number("shared_intermediate_size", "intermediate_size")}
@@ -201,14 +270,20 @@ def searched_blocks(r: Reader, shape: Shape) -> Shape:
     attention = [block.inner("attention") for block in readers]
     mlps = [block.inner("ffn") for block in readers]
     groups = [a.number("n_heads_in_group", default=1) for a in attention if a and a.has("n_heads_in_group")]
-    widths = [_block_width(ffn, shape["hidden"]) for ffn in mlps if ffn and not ffn.flag("no_op")]
+    hidden = shape["hidden"]
+    linear = sum(bool(part and part.flag("replace_with_linear")) for part in (*attention, *mlps))
+    computed = [ffn for ffn in mlps if ffn and not (ffn.flag("no_op") or ffn.flag("replace_with_linear"))]
+    widths = [_block_width(ffn, hidden) for ffn in computed]
     if len(set(widths)) > 1:
         r.remarks.append("blocks of different MLP widths are counted at their mean width")
     return {
         "kv_heads": max(1, shape["heads"] // max(groups, default=1)),
         "attention_free_layers": sum(not (a and a.has("n_heads_in_group")) for a in attention),
         "mlp_free_layers": len(mlps) - len(widths),
-        "intermediate": round(sum(widths) / max(1, len(widths))),
+        "intermediate": max(1, round(sum(widths) / max(1, len(widths)))),
+        "matrices": (Matrix(name="linear_block", fan_in=hidden, fan_out=hidden, layer_count=linear),)
+        if linear
+        else (),
     }
 
 

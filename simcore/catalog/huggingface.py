@@ -48,7 +48,7 @@ _WITHOUT_EFFECT: Final = re.compile(
     r"|no_rope_layer.*|nope_layer_interval|layer_rope_theta|moe_shared_expert_overlap|hash_moe|num_hash_layers"
     r"|compress_rope_theta|candidate_.*|dspark_.*|index_share_.*|indexer_rope_interleave|index_kpool.*|index_topk_.*"
     r"|index_skip.*|mla_use_nope|linear_lower_bound|gate_lower_bound|use_qk_norm|use_gated_attention|use_.*kernel.*"
-    r"|embedding_.*scale.*|final_.*scal.*|mup_.*|scale_emb|scale_depth|dim_model_base|depth_attention|quantization.*"
+    r"|embeddings?_.*scale.*|final_.*scal.*|mup_.*|scale_emb|scale_depth|dim_model_base|depth_attention|quantization.*"
     r"|attention_sink.*|attention_chunk_size|sink_.*|attn_type|attn_impl.*|flash_attn.*|is_moe|moe_loss.*|moe_aux.*"
     r"|interleaved_sliding_window|max_expected_seq_len|model_max_length|tensor_parallel.*|pipeline_.*|fp32_.*"
     r"|multi_query.*|normalize_attention_scores|layernorm_.*alpha|layernorm_.*beta|full_attn_.*|linear_attn_.*"
@@ -63,7 +63,7 @@ _WITHOUT_EFFECT: Final = re.compile(
     r"|compression_ratio|multi_gate|need_fp32_gate|use_moe|max_attn_value|block_.*|theta|use_grouped_topk|bf16|fp16|fp32"
     r"|num_expert_group|onnx_safe|softmax_in_fp32|use_cache_.*|shared_moe_mode|inference_runner|validate_.*"
     r"|max_batch_size|pre_allocate_kv_cache|use_residual|mlp_type|swa_rope.*|hybrid_block_size|attention_value_scale"
-    r"|attention_projection_layout|gqa|mtp_.*|force_image_size|min_dynamic_patch|max_dynamic_patch|pixel_shuffle_.*|out_hidden_size|scale_fmt|expert_dtype)$"
+    r"|attention_projection_layout|gqa|mtp_.*|force_image_size|ff_factor|attention_types|num_image_tokens|lm_head_bias|swiglu_alpha|use_gemma_norm|global_attn_every_n_layers|expert_layer_.*|use_rope_layers|swiglu_limits.*|blocksparse_.*|moe_layer_offset|moe_every_n_layer|share_expert_dims|attn_config|logits_soft_cap|min_dynamic_patch|max_dynamic_patch|pixel_shuffle_.*|out_hidden_size|scale_fmt|expert_dtype)$"
 )
 _NESTED: Final = ("text_config", "llm_config", "language_config", "thinker_config")
 _CLASS_SUFFIXES: Final = re.compile(r"(LMHeadModel|For\w+|Model)$")
@@ -88,12 +88,13 @@ def architecture_from_config(
     messages: list[Message] = []
     family = _family(outer, text, path, messages)
     reader = Reader(text, text_path)
-    shape = read_shape(reader, family)
+    shape = read_shape(reader, family, differences=_prints_differences(outer, text_path, path))
     _check_counts(shape, text_path)
     moe = bool(shape.get("experts"))
     dtypes = weights_dtypes(outer, text, quant_config, path, messages, moe=moe)
     shape["weights_dtype"], shape["linear_weights_dtype"] = dtypes
-    shape["extra_parameter_count"] = tower_parameters(outer, shape["hidden"], path, messages)
+    towers = tower_parameters(outer, shape["hidden"], path, messages)
+    shape["extra_parameter_count"] = towers + shape.get("extra_parameter_count", 0)
     source = Source(title=f"config.json of {name}", kind="user")
     arch = LlmArchitecture(slug=name.lower()[:200], name=name, source=source, **shape)
     return arch, messages + _notes(reader, arch, text_path)
@@ -113,6 +114,12 @@ def _text_part(config: Config, path: str) -> tuple[Config, Config, str]:
             towers = around if any(isinstance(value, Mapping) for value in around.values()) else {}
             return {**towers, **config}, {**kept, **text}, where
     return config, config, path
+
+
+def _prints_differences(outer: Config, text_path: str, path: str) -> bool:
+    """LLaVA's files nest of their language model only what differs from the defaults of its class."""
+    kind = outer.get("model_type")
+    return text_path != path and isinstance(kind, str) and "llava" in kind
 
 
 def _is_tied_outside(config: Config) -> bool:

@@ -84,7 +84,9 @@ def context_groups(arch: LlmArchitecture) -> tuple[ContextGroup, ...]:
 
 
 def index_bytes_per_entry(arch: LlmArchitecture) -> int:
-    return arch.index_head_dim + INDEX_SCALE_BYTES if arch.index_head_dim else 0
+    if not arch.index_head_dim:
+        return 0
+    return arch.index_key_bytes or arch.index_head_dim + INDEX_SCALE_BYTES
 
 
 def local_window_layers(arch: LlmArchitecture) -> int:

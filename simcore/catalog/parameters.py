@@ -80,6 +80,7 @@ def parameter_terms(arch: LlmArchitecture) -> ParameterCounts:
         "router": moe * router,
         "norms": (arch.layers * arch.norms_per_layer + 1) * norm + arch.small_parameter_count,
         "head": head,
+        "reused": -arch.reused_parameter_count,
         "lookup": arch.lookup_parameter_count,
         "extra": arch.extra_parameter_count,
     }

@@ -29,6 +29,11 @@ def is_affine(arch: LlmArchitecture) -> bool:
     return bool(arch.recurrent_layers or arch.context_groups)
 
 
+def grows_with_tokens(arch: LlmArchitecture) -> bool:
+    """Whether any layer keeps the whole context; where none does, a sequence's bytes do not depend on it."""
+    return any(kind.stores_kv and not kind.is_window for kind in attention_kinds(arch))
+
+
 def cached_layers(stage: PipelineStage, arch: LlmArchitecture | None = None) -> tuple[int, int]:
     """(full, window) layers of a stage that store KV of their own."""
     if arch is None:

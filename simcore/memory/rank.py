@@ -10,16 +10,25 @@ full and with window attention share one pool of pages: group size min(full, win
 each. SGLang: KV = fraction × free before load − weights; TensorRT-LLM: KV = 0.9 × free after load.
 Models that hold a state per sequence (recurrent layers, or the local windows beside compressed entries) are
 affine: `bytes = sequences · state + tokens · slope`. States of max_num_seqs sequences are set aside, at
-most half of the KV memory; page = block × slope of all layers.
+most half of the KV memory; page = block × slope of all layers. Where no layer keeps the whole context there
+is no slope: as many whole sequences as states fit, at most max_num_seqs.
 Limits: CUDA graphs are captured outside this budget; the vision encoder's cache is not counted.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from typing import Final, Literal
 
-from simcore.memory.pages import affine_page_bytes, is_affine, layer_groups, page_bytes, state_bytes
+from simcore.memory.pages import (
+    affine_page_bytes,
+    grows_with_tokens,
+    is_affine,
+    layer_groups,
+    page_bytes,
+    state_bytes,
+)
 from simcore.memory.request import MemoryRequest, block_size_leaf, input_leaf, tp_leaf
 from simcore.memory.weights import rank_weight_bytes, rotary_bytes
 from simcore.parallelism import PipelineStage
@@ -86,6 +95,8 @@ def rank_budget(request: MemoryRequest, stage: PipelineStage) -> RankBudget:
     if is_affine(arch):
         groups, page = 1, affine_page_bytes(request, stage)
         blocks = _blocks(request, kv - state, page)
+        if not grows_with_tokens(arch) and request.num_gpu_blocks_override is None:
+            blocks = _blocks_of_states(request, state, per_sequence)
     else:
         size, groups = layer_groups(stage, arch)
         page = page_bytes(request, size)
@@ -155,8 +166,16 @@ def _reserved_states(request: MemoryRequest, kv: Term, per_sequence: Term) -> Te
     if not per_sequence.value or kv.value <= 0:
         return constant(0.0, "state_bytes")
     sequences = input_leaf(request.sequences, "max_num_seqs", "serving.scheduler", "count")
-    most = constant(_MOST_STATE_FRACTION, "largest_share_for_states") * kv
+    share = _MOST_STATE_FRACTION if grows_with_tokens(request.arch) else 1.0
+    most = constant(share, "largest_share_for_states") * kv
     return minimum(sequences * per_sequence, most).named("state_bytes", "bytes")
+
+
+def _blocks_of_states(request: MemoryRequest, state: Term, per_sequence: Term) -> Term:
+    """Room for every sequence whose state fits, at full length: no block of it costs anything more."""
+    length = request.max_model_len or request.arch.max_position
+    each = constant(float(ceil(length / request.block_size_tokens)), "blocks_per_sequence")
+    return floor(state / per_sequence) * each
 
 
 def _blocks(request: MemoryRequest, kv: Term, page: Term) -> Term:

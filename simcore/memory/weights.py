@@ -47,6 +47,7 @@ def rank_weight_bytes(
         ("attention", *_attention(arch, counts, stage, parallelism.tp_ranks), narrow),
         ("matrices", *_matrices(arch, stage), narrow),
         ("lookup", _parameters("lookup", arch.lookup_parameter_count * stage.is_first), zero, narrow),
+        ("reused", _parameters("reused", -arch.reused_parameter_count * stage.share), zero, narrow),
         ("mlp", _parameters("mlp", stage.dense_layers * counts.mlp_per_dense_layer), zero, narrow),
         ("experts", _parameters("expert", routed), zero, expert),
         ("shared_experts", _parameters("shared_expert", _shared(counts, stage)), zero, narrow),
@@ -89,8 +90,9 @@ def _shared(counts: ParameterCounts, stage: PipelineStage) -> int:
 
 
 def _padding(arch: LlmArchitecture, parallelism: Parallelism, weights_dtype: str) -> float:
-    """MXFP4 expert kernels hold each rank's width padded to 256 columns (gpt-oss: 2,880 becomes 3,072)."""
-    if weights_dtype != "mxfp4" or not arch.is_moe:
+    """gpt-oss's kernel (MXFP4 experts with biases) holds each rank's width padded to 256 columns: 2,880 becomes
+    3,072. Other checkpoints in this format are stored as they are."""
+    if weights_dtype != "mxfp4" or not (arch.is_moe and arch.mlp_bias):
         return 1.0
     width = arch.moe_intermediate / parallelism.tp_ranks
     return ceil(width / _MXFP4_COLUMNS) * _MXFP4_COLUMNS / width

@@ -25,8 +25,10 @@ from simcore.catalog.parameters import (
 )
 from simcore.errors import InputError
 from tests.simcore.catalog.published_configs import DENSE, EXPERTS, HYBRIDS, Published, base
+from tests.simcore.catalog.published_wide import WIDE_DENSE_AND_EXPERTS, WIDE_HYBRIDS, WITH_TOWERS
 
-ALL = DENSE | EXPERTS | HYBRIDS
+TEXT_ONLY = DENSE | EXPERTS | HYBRIDS | WIDE_DENSE_AND_EXPERTS | WIDE_HYBRIDS
+ALL = TEXT_ONLY | WITH_TOWERS
 
 
 def imported(config: dict[str, Any], **more: Any) -> LlmArchitecture:
@@ -53,7 +55,8 @@ def test_parameters_are_the_published_ones(published: Published) -> None:
 def test_all_keys_of_published_files_are_understood(published: Published) -> None:
     _, messages = architecture_from_config(published.config, name="mine")
     said = {message.code for message in messages}
-    assert said <= {"config.defaults", "config.mtp_uncounted", "config.approximated"}
+    towers = {"config.vision_estimated"}
+    assert said <= {"config.defaults", "config.mtp_uncounted", "config.approximated"} | towers
 
 
 @pytest.mark.parametrize("published", ALL.values(), ids=ALL)
@@ -156,6 +159,49 @@ def test_full_layers_may_have_other_heads_than_window_layers(shared: Path) -> No
     full, window = attention_kinds(real(shared, "nvidia--Gemma-4-31B-IT-NVFP4"))
     assert (full.layer_count, full.kv_heads, full.head_dim, full.has_value_matrix) == (10, 4, 512, False)
     assert (window.layer_count, window.kv_heads, window.head_dim) == (50, 16, 256)
+
+
+def test_indexed_blocks_read_part_of_ordinary_keys_and_values() -> None:
+    """MiniMax-M3: 60 layers of 4 heads, and 57 that keep index keys of 128 numbers at 16 bit."""
+    arch = imported(WIDE_HYBRIDS["minimax-m3"].config)
+    assert kv_bytes_per_token(arch).value == 60 * 2 * 4 * 128 * 2 + 57 * 128 * 2
+    flat = {
+        "index_n_heads": 4,
+        "index_head_dim": 128,
+        "index_block_size": 128,
+        "index_topk_blocks": 16,
+        "layer_types": ["full_attention"] * 3 + ["minimax_m3_sparse"] * 57,
+        "mlp_layer_types": ["dense"] * 3 + ["sparse"] * 57,
+    }
+    text = dict(WIDE_HYBRIDS["minimax-m3"].config["text_config"])
+    del text["sparse_attention_config"], text["moe_layer_freq"]
+    newer = imported({"model_type": "minimax_m3_vl", "text_config": text | flat})
+    assert newer.context_groups == arch.context_groups
+    assert parameter_terms(newer).total == parameter_terms(arch).total
+
+
+def test_shared_blocks_store_kv_at_every_use_and_weights_once() -> None:
+    arch = imported(WIDE_HYBRIDS["zamba2-7b"].config)
+    assert kv_bytes_per_token(arch).value == 2 * 13 * 32 * 224 * 2
+    assert arch.recurrent_layers == 81
+    once = imported(WIDE_HYBRIDS["zamba2-7b"].config | {"num_mem_blocks": 1})
+    block = 7168 * 7168 * 3 + 7168 * 3584 + 3 * 3584 * 14336 + 3 * 3584
+    assert parameter_terms(arch).total - parameter_terms(once).total == block
+
+
+def test_windows_and_gated_recurrences_hold_the_same_whatever_the_length() -> None:
+    arch = imported(WIDE_HYBRIDS["recurrentgemma-2b"].config)
+    assert layer_counts(arch) == {"window": 8, "recurrent": 18, "dense_mlp": 26}
+    assert arch.window_tokens == 2048
+    assert state_bytes_per_sequence(arch).value == 18 * 2560 * (4 + 3 * 2)
+
+
+def test_further_heads_of_window_layers_are_counted() -> None:
+    config = WIDE_HYBRIDS["step-3.5-flash"].config
+    other = config["attention_other_setting"] | {"num_attention_heads": 64}
+    fewer = imported(config | {"attention_other_setting": other})
+    difference = parameter_terms(imported(config)).total - parameter_terms(fewer).total
+    assert difference == 33 * 2 * 4096 * 32 * 128
 
 
 def test_layers_that_borrow_kv_store_none() -> None:

@@ -193,7 +193,7 @@ def test_unknown_family_is_read_by_its_fields_and_says_so() -> None:
 
 @pytest.mark.parametrize(
     ("family", "reason"),
-    [("mamba2", "no attention at all"), ("t5", "an encoder"), ("zamba2", "serve several layers")],
+    [("mamba2", "no attention at all"), ("t5", "an encoder"), ("zamba", "serve several layers")],
 )
 def test_family_that_cannot_be_planned_is_refused_with_its_reason(family: str, reason: str) -> None:
     with pytest.raises(InputError, match=reason) as caught:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from simcore.catalog import default_catalog
@@ -101,3 +103,29 @@ def test_the_waterfall_of_a_hybrid_adds_up_and_shows_its_states() -> None:
     visible = next(row["bytes"] for row in rows if row["kind"] == "total")
     assert sum(row["bytes"] for row in rows if row["kind"] != "total") == pytest.approx(visible)
     assert next(row["bytes"] for row in rows if row["item"] == "state") == 256 * 24 * 2**21
+
+
+def test_where_no_layer_keeps_the_context_whole_sequences_fit_or_do_not() -> None:
+    """Windows and states only: as many sequences as their constant bytes allow, whatever their length."""
+    arch = shaped("recurrent", window_layers=8, window_tokens=2048)
+    per_sequence = 24 * 2**21 + 8 * 2048 * 2 * 8 * 128 * 2
+    found = budget(arch)
+    fitting = min(256, found.rank.kv_bytes.value // per_sequence)
+    assert found.rank.state_bytes_per_sequence.value == per_sequence
+    assert found.token_capacity.value == fitting * 8192
+    assert budget(arch, max_model_len=65_536).token_capacity.value == fitting * 65_536
+
+
+def test_only_gpt_oss_pads_experts_in_mxfp4() -> None:
+    """Kimi K3 on 8 chips holds 384 columns of each expert as they are."""
+    shape = {"experts": 64, "experts_per_token": 4, "moe_intermediate": 3072, "weights_dtype": "mxfp4"}
+    biased = make_architecture(**shape, mlp_bias=True)
+    plain = replace(biased, mlp_bias=False)
+
+    def held(arch: LlmArchitecture, tp: int) -> float:
+        stage = pipeline_stages(arch, 1)[0]
+        return tp * rank_weight_bytes(arch, Parallelism(tp=tp), stage, weights_dtype="mxfp4").value
+
+    padding = 32 * 64 * (512 - 384) * 8 * 3 * 4096 * 0.53125
+    more = (held(biased, 8) - held(biased, 4)) - (held(plain, 8) - held(plain, 4))
+    assert more == pytest.approx(padding, rel=0.01)
