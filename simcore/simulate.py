@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from simcore.errors import Message
+from simcore.glossary import statistic
 from simcore.plan import ENGINE_VERSION, Plan, ServingPlan, TrainingPlan
 from simcore.plan.bands import serving_bands
 from simcore.plan.serving import lane_block_count
@@ -25,6 +26,7 @@ from simcore.plan.slices import replica_hosts
 from simcore.plan.training import utilisation_term
 from simcore.reliability import replica_availability_term
 from simcore.serving.engine import Engine
+from simcore.serving.estimate import disagreement
 from simcore.serving.metrics import ServingMetrics, serving_metrics
 from simcore.serving.records import Records, Totals
 from simcore.why import Term, simulated
@@ -155,6 +157,7 @@ def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEven
         plan, metrics, engine.totals(), utilisation=1.0 - chip_time["queue"] - chip_time["failure"]
     )
     tables = {"where_time_goes": _time_rows(chip_time, engine)}
+    warnings = (*outcome.warnings, *disagreement(plan.metrics, metrics))
     emit(
         "stage",
         {
@@ -162,7 +165,7 @@ def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEven
             "metrics": {name: _plain(value) for name, value in metrics.items()}
             | {name: term.value for name, term in money.items()},
             "tables": tables,
-            "warnings": [warning.as_dict() for warning in outcome.warnings],
+            "warnings": [warning.as_dict() for warning in warnings],
         },
     )
     everything = {**result.metrics, **metrics, **{name: term.value for name, term in money.items()}}
@@ -172,7 +175,7 @@ def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEven
         bands=serving_bands(serving, everything),
         series={**result.series, **series, **outcome.cdfs},
         tables={**result.tables, **tables},
-        warnings=(*result.warnings, *outcome.warnings),
+        warnings=(*result.warnings, *warnings),
         why={**result.why, **_simulated_terms(plan, metrics, len(serving.inputs.requests)), **money},
         records=records,
     )
@@ -313,7 +316,7 @@ def _money(
 def _simulated_terms(plan: Plan, metrics: Mapping[str, float | int | str], count: int) -> dict[str, Term]:
     """Leaves for what the engine measured; a closed form keeps its own tree."""
     return {
-        name: simulated(float(value), name, statistic=name.rsplit(".", 1)[-1], count=count, seed=plan.seed)
+        name: simulated(float(value), name, statistic=statistic(name), count=count, seed=plan.seed)
         for name, value in metrics.items()
         if not isinstance(value, str) and name not in plan.terms
     }

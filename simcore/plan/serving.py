@@ -26,6 +26,7 @@ from simcore.parallelism import Parallelism
 from simcore.plan.types import CollectiveTier, OperatingPoint, PoolInputs, PoolPlan
 from simcore.scenario.schema import Serving
 from simcore.serving.capacity import throughput_curve
+from simcore.serving.estimate import LaneLoad, latency_terms
 from simcore.serving.schedulers import SchedulerParameters
 from simcore.why import Term, constant, leaf
 from simcore.workload.requests import Requests
@@ -34,7 +35,7 @@ BYTES_OF_ACTIVATION: Final = 2.0
 _PER_STEP_SCALED: Final = frozenset(
     field.name
     for field in fields(StepTimeTable)
-    if not field.name.endswith("_fraction") and field.name != "window_tokens"
+    if not field.name.endswith("_fraction") and field.name not in ("window_tokens", "front_end_s")
 )
 
 
@@ -62,7 +63,7 @@ def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
         bound=_bound(table, point, tier),
         collective_tier=tier,
         step_model=model,
-        terms=_step_terms(inputs, model, scheduler, network, point),
+        terms=_step_terms(inputs, model, scheduler, network, point) | dict(point.latency_terms),
     )
 
 
@@ -297,16 +298,25 @@ def _operating_point(
         reserved_blocks=None if promised is None else promised.blocks,
     )
     offered = None if inputs.requests.concurrency else offered_request_per_s(requests)
+    latency: dict[str, Term] = {}
     if offered is None:
         batch = float(min(inputs.requests.concurrency / lanes, curve.batch.max()))
     else:
         batch = curve.batch_at(offered / lanes)
+        lane = LaneLoad(
+            curve=curve,
+            request_per_s=offered / lanes,
+            input_tokens=requests.input_tokens,
+            output_tokens=requests.output_tokens,
+        )
+        latency = latency_terms(lane, table, scheduler)
     return OperatingPoint(
         batch=max(1.0, batch),
         context_tokens=curve.mix.context_tokens or curve.mix.input_tokens,
         input_tokens=curve.mix.input_tokens,
         capacity_request_per_s=curve.capacity_request_per_s * lanes,
         offered_request_per_s=offered,
+        latency_terms=latency,
     )
 
 

@@ -69,6 +69,7 @@ class OperatingPoint:
     input_tokens: float
     capacity_request_per_s: float  # all lanes, saturated
     offered_request_per_s: float | None  # None for a closed loop
+    latency_terms: Mapping[str, Term]  # what queueing expects there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

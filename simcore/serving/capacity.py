@@ -193,6 +193,31 @@ def _mixed_s(table: StepTimeTable, mix: Mix, batch: Floats, budget: float) -> Fl
     )
 
 
+def prompt_iterations_s(
+    table: StepTimeTable, scheduler: SchedulerParameters, mix: Mix, batch: float
+) -> tuple[float, float]:
+    """What a mean prompt takes beside `batch` decodes (alone, where they do not mix), and its share of that."""
+    if scheduler.kind == "continuous":
+        ended = np.array([max(batch, 1e-9) / max(mix.decode_steps, 1.0)])
+        together = _prompts_together(scheduler, mix, ended)
+        seconds = float(_prompts_s(table, mix, together)[0])
+        return seconds, seconds / float(together[0])
+    left = max(1.0, scheduler.max_num_batched_tokens - batch)
+    chunks = max(1.0, mix.input_tokens / left)
+    beside = np.array([batch])
+    decodes_s = _decode_attention_s(table, mix, beside) if batch > 0 else 0.0
+    each_s = (
+        _at(table.linear_s + table.comm_s, beside + min(mix.input_tokens, left))
+        + table.overhead_s
+        + _at(table.head_s, beside + 1)
+        + decodes_s
+        + table.prefill_attention_s
+        + table.overhead_s_per_sequence * (beside + 1)
+    )
+    seconds = float(chunks * each_s[0]) + _prefill_attention_s(table, mix)
+    return seconds, seconds
+
+
 def _prompts_together(scheduler: SchedulerParameters, mix: Mix, ended: Floats) -> Floats:
     """Prompts of a prefill-only iteration: those that came since the last one, one at least."""
     most = max(1.0, np.floor(scheduler.max_num_batched_tokens / mix.input_tokens))
