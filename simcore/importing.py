@@ -25,6 +25,7 @@ from simcore.measurements import (
 )
 from simcore.measurements.nodes import MAX_BYTES
 from simcore.scenario import Scenario, load_document
+from simcore.scenario.checkpoints import QUANT_CONFIG_NAME, with_quantization
 from simcore.scenario.documents import dump_document
 from simcore.scenario.imports import document_from_text
 from simcore.workload.arrivals import TraceFormat
@@ -35,7 +36,6 @@ from simcore.workload.traces import read_trace
 
 KINDS: Final = ("hf", "vllm-args", *TOOLS, "nccl-tests", "trace")
 MAX_FILE_BYTES: Final = max(MAX_BYTES, MAX_TRACE_BYTES)
-QUANT_CONFIG_NAME: Final = "hf_quant_config.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,24 +102,10 @@ def _hugging_face(raw: bytes, given: Given, path: str) -> Imported:
     quant = None
     if given.quant_config is not None:
         quant = load_document(given.quant_config, path=QUANT_CONFIG_NAME)
-        if not isinstance(quant.get("quantization"), dict):
-            raise InputError.at(
-                f"{QUANT_CONFIG_NAME}.quantization",
-                "config.missing",
-                "missing; the file that TensorRT Model Optimizer writes has an object there",
-            )
+    config = with_quantization(config, quant)
     name = given.name or str(config.get("_name_or_path") or config.get("model_type") or "config.json")[:200]
-    _, messages = architecture_from_config(config, name=name, quant_config=quant)
-    return _scenario({"name": name, "model": {"name": name, "config": _with_quant(config, quant)}}, messages)
-
-
-def _with_quant(config: dict[str, Any], quant: dict[str, Any] | None) -> dict[str, Any]:
-    """One config.json that says what the two files say together: a scenario has room for one."""
-    if quant is None:
-        return config
-    inside = config.get("quantization_config")
-    kept = inside if isinstance(inside, dict) else {}
-    return {**config, "quantization_config": {**quant["quantization"], **kept}}
+    _, messages = architecture_from_config(config, name=name)
+    return _scenario({"name": name, "model": {"name": name, "config": config}}, messages)
 
 
 def _vllm_arguments(raw: bytes, catalog: Catalog, path: str) -> Imported:

@@ -27,6 +27,8 @@ _POSITIONS: Final = (
     "n_ctx",
 )
 
+_MOST_SCALING: Final = 10_000
+
 # names of layer types in `layer_types` and its like → kind; a kind is what `layers` counts
 KINDS: Final = {
     "full_attention": "full",
@@ -88,8 +90,22 @@ def common(r: Reader, _: Shape) -> Shape:
         "q_lora_rank": r.count("q_lora_rank"),
         "intermediate": _intermediate(r, hidden),
         "vocab": r.number("vocab_size", "padded_vocab_size"),
-        "max_position": r.number(*_POSITIONS, default=4096),
+        "max_position": _positions(r),
     }
+
+
+def _positions(r: Reader) -> int:
+    """The length a model is served at: what is printed, or what its rotary scaling stretches it to."""
+    printed = r.number(*_POSITIONS, default=4096)
+    scaling = r.inner("rope_scaling") or r.inner("rope_parameters")
+    factor = scaling.config.get("factor") if scaling else None
+    if scaling is None or not isinstance(factor, int | float) or not 1 <= factor <= _MOST_SCALING:
+        return printed
+    kind = scaling.config.get("rope_type") or scaling.config.get("type")
+    if kind == "yarn":
+        return max(printed, int(factor * scaling.number("original_max_position_embeddings", default=printed)))
+    is_stretched_already = "gemma3" in str(r.config.get("model_type"))
+    return int(factor * printed) if kind in ("linear", "dynamic") and not is_stretched_already else printed
 
 
 def _intermediate(r: Reader, hidden: int) -> int:

@@ -2,7 +2,8 @@
 
 Two formats come out: that of the experts (or of everything, in a dense model) and that of the other linear
 layers where a mixture of experts keeps them wider. LM head, embeddings, norms and routers are at 16 bit
-anyway. Limits: a dense model with some modules left at 16 bit is counted as quantised, and says so.
+anyway. A cache that the checkpoint calibrated for fp8 is fp8, as engines' `auto` takes it. Limits: a dense
+model with some modules left at 16 bit is counted as quantised, and says so.
 """
 
 from __future__ import annotations
@@ -66,6 +67,30 @@ def weights_dtypes(
             )
         )
     return dtype, ""
+
+
+def kv_dtype(
+    config: Config, text: Config, quant_config: Config | None, path: str, messages: list[Message]
+) -> str:
+    """Format of the KV cache that a checkpoint states; "" where it states none or 16 bit."""
+    found = _merged(config, text, quant_config)
+    stated = found.get("kv_cache_quant_algo") or found.get("kv_cache_scheme")
+    if not stated:
+        return ""
+    if isinstance(stated, Mapping):
+        is_fp8 = stated.get("num_bits") == 8 and stated.get("type") == "float"
+    else:
+        is_fp8 = "FP8" in str(stated).upper()
+    if not is_fp8:
+        messages.append(
+            Message(
+                code="config.kv_unknown",
+                template="a KV cache in {stated} is not modelled; it is taken as 16 bit",
+                params={"stated": str(stated)[:60]},
+                path=f"{path}.quantization_config",
+            )
+        )
+    return "fp8" if is_fp8 else ""
 
 
 def _merged(config: Config, text: Config, quant_config: Config | None) -> dict[str, Any]:

@@ -52,9 +52,9 @@ def zamba2(r: Reader, shape: Shape) -> Shape:
         "v_head_dim": 0,
         "norms_per_layer": 1,
         "matrices": (
-            *shape["matrices"],
+            *shape.get("matrices", ()),
             *(Matrix(name=n, fan_in=i, fan_out=o, layer_count=uses) for n, i, o in maps),
         ),
-        "small_parameter_count": shape["small_parameter_count"] + 3 * blocks * hidden,
+        "small_parameter_count": shape.get("small_parameter_count", 0) + 3 * blocks * hidden,
         "reused_parameter_count": (uses - blocks) * (attention + 3 * hidden * inner),
     }

@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from simcore.catalog.config_quantization import weights_dtypes
+from simcore.catalog.config_quantization import kv_dtype, weights_dtypes
 from simcore.catalog.config_reader import Config, Reader, Shape
 from simcore.catalog.config_vision import tower_parameters
 from simcore.catalog.families import ALIASES, FAMILIES, REFUSED, Family, read_shape
@@ -93,6 +93,7 @@ def architecture_from_config(
     moe = bool(shape.get("experts"))
     dtypes = weights_dtypes(outer, text, quant_config, path, messages, moe=moe)
     shape["weights_dtype"], shape["linear_weights_dtype"] = dtypes
+    shape["kv_dtype"] = kv_dtype(outer, text, quant_config, path, messages)
     towers = tower_parameters(outer, shape["hidden"], path, messages)
     shape["extra_parameter_count"] = towers + shape.get("extra_parameter_count", 0)
     source = Source(title=f"config.json of {name}", kind="user")

@@ -56,6 +56,21 @@ def resolve_model(choice: ModelChoice, catalog: Catalog) -> tuple[LlmArchitectur
     return architecture_from_config(choice.config, name=choice.name)
 
 
+def length_warnings(wanted: int | str, architecture: LlmArchitecture) -> list[Message]:
+    """Where `serving.max_model_len` is longer than the model was made for."""
+    if not isinstance(wanted, int) or wanted <= architecture.max_position:
+        return []
+    return [
+        Message(
+            code="length.beyond_model",
+            template="{wanted:,} tokens are more than the {own:,} positions of {model}: vLLM refuses such a length "
+            "unless VLLM_ALLOW_LONG_MAX_MODEL_LEN is set",
+            params={"wanted": wanted, "own": architecture.max_position, "model": architecture.name},
+            path="serving.max_model_len",
+        )
+    ]
+
+
 def _default_topology(chip: Chip, server: Server) -> AnyTopology:
     found: AnyTopology = _TOPOLOGY.validate_python(dict(chip.default_topology or server.default_topology))
     return found

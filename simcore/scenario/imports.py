@@ -17,6 +17,7 @@ from simcore.catalog.huggingface import architecture_from_config
 from simcore.catalog.parameters import active_parameter_count
 from simcore.catalog.types import LlmArchitecture
 from simcore.errors import InputError, Message
+from simcore.scenario.checkpoints import is_quantization_file, two_files, with_quantization
 from simcore.scenario.documents import load_document
 from simcore.scenario.schema import Scenario
 
@@ -93,7 +94,9 @@ def document_from_text(text: str, catalog: Catalog) -> tuple[dict[str, Any], lis
             "nothing was pasted; paste a model id such as Qwen/Qwen3-32B, a config.json or a vllm serve line",
         )
     if stripped.startswith("{") or _YAML_START.match(stripped):
-        return _from_document(load_document(stripped, path="text"), catalog)
+        both = two_files(stripped)
+        document = with_quantization(*both) if both else load_document(stripped, path="text")
+        return _from_document(document, catalog)
     words = _words(stripped)
     arguments = _engine_arguments(words)
     if arguments is not None:
@@ -140,6 +143,13 @@ def _from_document(document: dict[str, Any], catalog: Catalog) -> tuple[dict[str
     """A scenario as it is, or the scenario around a model's config.json or an engine's arguments."""
     if _is_engine_arguments(document):
         return _from_engine_arguments(document, catalog)
+    if is_quantization_file(document):
+        raise InputError.at(
+            "text",
+            "paste.only_quantization",
+            "this is an hf_quant_config.json, which has no shapes; paste the model's config.json and this file, "
+            "one after the other",
+        )
     if not _CONFIG_KEYS & document.keys():
         return document, []
     name = str(document.get("_name_or_path") or document.get("model_type") or "config.json")[:200]

@@ -309,3 +309,46 @@ def test_any_value_anywhere_ends_in_a_shape_or_an_input_error(family: str, key: 
         assert found.message.path.startswith("model.config")
     else:
         assert parameter_terms(found[0]).total > 0
+
+
+@pytest.mark.parametrize(
+    ("quantisation", "beside", "kv"),
+    [
+        ({}, {"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8"}, "fp8"),
+        ({}, {"quant_algo": "FP8", "kv_cache_quant_algo": None}, ""),
+        ({"quant_method": "fp8", "kv_cache_scheme": {"num_bits": 8, "type": "float"}}, None, "fp8"),
+        ({"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_scheme": "FP8"}, None, "fp8"),
+        ({"quant_method": "compressed-tensors", "kv_cache_scheme": None}, None, ""),
+        ({}, None, ""),
+    ],
+)
+def test_checkpoint_states_the_format_of_its_cache(
+    quantisation: dict[str, Any], beside: dict[str, Any] | None, kv: str
+) -> None:
+    quant = {"quantization": beside} if beside is not None else None
+    config = LLAMA_8B | ({"quantization_config": quantisation} if quantisation else {})
+    arch, _ = architecture_from_config(config, name="mine", quant_config=quant)
+    assert arch.kv_dtype == kv
+
+
+def test_cache_in_another_format_is_said_and_taken_as_16_bit() -> None:
+    quant = {"quantization": {"quant_algo": "NVFP4", "kv_cache_quant_algo": "NVFP4"}}
+    arch, messages = architecture_from_config(LLAMA_8B, name="mine", quant_config=quant)
+    assert arch.kv_dtype == ""
+    assert [message.code for message in messages] == ["config.kv_unknown"]
+
+
+@pytest.mark.parametrize(
+    ("scaling", "positions"),
+    [
+        ({"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8192}, 131_072),
+        ({"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 65_536}, 262_144),
+        ({"rope_type": "yarn", "factor": 16.0, "original_max_position_embeddings": 8192}, 131_072),
+        ({"type": "linear", "factor": 2}, 262_144),
+        ({"type": "dynamic", "factor": "two"}, 131_072),
+        (None, 131_072),
+    ],
+)
+def test_rotary_scaling_stretches_the_length(scaling: dict[str, Any] | None, positions: int) -> None:
+    config = LLAMA_8B | {"max_position_embeddings": 131_072, "rope_scaling": scaling}
+    assert imported(config).max_position == positions

@@ -139,3 +139,12 @@ def test_without_a_workload_there_is_wiring_and_money_and_no_serving():
     assert found.serving is None
     heads = {metric.partition(".")[0] for metric in found.metrics}
     assert heads == {"fabric", "reliability", "cost"}
+
+
+def test_a_length_beyond_the_models_own_is_a_warning_at_its_field():
+    serving = {"max_model_len": 200_000, "parallelism": {"tp": 8}}
+    found = [m for m in planned(serving=serving).warnings if m.code == "length.beyond_model"]
+    assert [m.path for m in found] == ["serving.max_model_len"]
+    assert "131,072 positions" in found[0].text
+    serving["max_model_len"] = 131_072
+    assert not [m for m in planned(serving=serving).warnings if m.code == "length.beyond_model"]

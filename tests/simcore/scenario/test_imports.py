@@ -332,3 +332,47 @@ def test_any_text_is_a_document_or_a_refusal(catalog, text):
     else:
         outcome = document
     assert isinstance(outcome, dict) or outcome.strip()
+
+
+# ---- the two files of a quantised checkpoint
+
+CONFIG = {
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+}
+QUANT = {
+    "producer": {"name": "modelopt"},
+    "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]},
+}
+
+
+@pytest.mark.parametrize("pair", [(CONFIG, QUANT), (QUANT, CONFIG)])
+def test_a_config_and_its_quantisation_may_be_pasted_together(paste, catalog, pair):
+    document, _ = paste("\n".join(json.dumps(one, indent=2) for one in pair))
+    planned = plan(Scenario.parse(document), catalog)
+    assert planned.serving.inputs.weights_dtype == "fp8"
+    assert planned.serving.inputs.kv_dtype == "fp8"
+
+
+def test_a_cache_format_of_ones_own_wins_over_the_checkpoints(paste, catalog):
+    document, _ = paste(json.dumps(CONFIG) + json.dumps(QUANT))
+    document["serving"] = {"kv": {"dtype": "bf16"}}
+    assert plan(Scenario.parse(document), catalog).serving.inputs.kv_dtype == "bf16"
+
+
+def test_quantisation_alone_asks_for_the_config(paste):
+    with pytest.raises(InputError, match="has no shapes") as caught:
+        paste(json.dumps(QUANT))
+    assert caught.value.message.path == "text"
+
+
+@pytest.mark.parametrize("text", ["{} {}", '{"a": 1} {"b": 2}', '{"a": 1} [1]', '{"a": 1} x'])
+def test_two_documents_that_are_no_checkpoint_are_refused(paste, text):
+    with pytest.raises(InputError):
+        paste(text)
