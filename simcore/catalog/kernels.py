@@ -1,16 +1,32 @@
 """Fitted constants of a chip's kernels, beyond the plain roofline, and how well each fit holds.
 
-One record per operator class and dtype. The formulas that read them are in `compute/kernels.py`; the fits
-that made them in `compute/fitting.py`. `Residuals` are quantiles of measured ÷ predicted over rows that the
-fit has not seen; error bands and the calibration page read them.
+One record per operator class and dtype (experts: and kernel, `experts_fitted_as`). The formulas that read them
+are in `compute/kernels.py`; the fits that made them in `compute/fitting.py`. `Residuals` are quantiles of
+measured ÷ predicted over rows that the constants have not seen; error bands and the calibration page read them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from simcore.catalog.sources import Source
+
+# TensorRT-LLM multiplies NVFP4 experts by a kernel of its own where one rank has all of them and they are at most
+# 256 (its routing was compiled for DeepSeek's number; flashinfer pull request 1696), by CUTLASS elsewhere.
+WHOLE_EXPERTS: Final = "_whole"
+_MOST_WHOLE_EXPERTS: Final = 256
+
+
+def experts_fitted_as(dtype: str, experts: float, ep: float) -> str:
+    """Under which name the kernel of an expert layer is fitted.
+
+    >>> experts_fitted_as("nvfp4", experts=256, ep=1), experts_fitted_as("nvfp4", experts=384, ep=1)
+    ('nvfp4_whole', 'nvfp4')
+    """
+    is_whole = dtype == "nvfp4" and ep == 1 and experts <= _MOST_WHOLE_EXPERTS
+    return f"{dtype}{WHOLE_EXPERTS}" if is_whole else dtype
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +70,8 @@ class ExpertKernel(FitRecord):
     passes_ratio: float  # activations' traffic over reading and writing them once
     per_expert_s: float
     resident_speedup_ratio: float
+    foreign_fraction: float = 0.0  # of the rows of experts on other ranks that is computed all the same
+    foreign_passes_ratio: float = 0.0  # their traffic over reading and writing them once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,12 +106,14 @@ class DecodeKernel(FitRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernels:
-    """All kernel fits of a chip, by dtype (attention decode: of the KV cache)."""
+    """All kernel fits of a chip, by dtype (attention decode and both of latent attention: of the KV cache)."""
 
     gemm: Mapping[str, GemmKernel] = field(default_factory=dict)
     experts: Mapping[str, ExpertKernel] = field(default_factory=dict)
     attention_prefill: Mapping[str, PrefillKernel] = field(default_factory=dict)
     attention_decode: Mapping[str, DecodeKernel] = field(default_factory=dict)
+    latent_prefill: Mapping[str, PrefillKernel] = field(default_factory=dict)
+    latent_decode: Mapping[str, DecodeKernel] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, replace
 from functools import cache
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
@@ -28,6 +28,7 @@ from simcore.catalog.kernels import (
     PrefillKernel,
     Residuals,
 )
+from simcore.catalog.loader_shape import checked
 from simcore.catalog.types import (
     Calibration,
     Chip,
@@ -66,6 +67,8 @@ _KERNELS: Mapping[str, type[FitRecord]] = {
     "experts": ExpertKernel,
     "attention_prefill": PrefillKernel,
     "attention_decode": DecodeKernel,
+    "latent_prefill": PrefillKernel,
+    "latent_decode": DecodeKernel,
 }
 _CALIBRATION_KEYS = {
     "name",
@@ -114,13 +117,13 @@ def load_entity(cls: type[E_], text: str, *, slug: str, path: str) -> E_:
     }
     shape = dict(_mapping(document, "shape", path))
     source = _source(shape.pop("source", None), sources, f"{path}: shape") if shape else None
-    for name, value in shape.items():
+    for name, value in list(shape.items()):
         _check_known(name, {n for n in known if not is_float(kinds[n])}, f"{path}: shape")
-        _check_type(value, kinds[name], f"{path}: shape.{name}")
+        shape[name] = checked(value, kinds[name], f"{path}: shape.{name}")
     _require(known, {*figures, *shape}, path)
     values = {name: figure.value for name, figure in figures.items()}
     name = _name(document, path)
-    return cls(slug=slug, name=name, figures=figures, source=source, **values, **_frozen(shape))
+    return cls(slug=slug, name=name, figures=figures, source=source, **values, **shape)
 
 
 def load_price_book(text: str, *, slug: str, path: str) -> PriceBook:
@@ -341,29 +344,6 @@ def field_types(cls: Any) -> dict[str, Any]:
 
 def is_float(kind: Any) -> bool:
     return kind is float or (get_origin(kind) in (Union, UnionType) and float in get_args(kind))
-
-
-def _check_type(value: object, kind: Any, path: str) -> None:
-    origin = get_origin(kind)
-    if origin is Literal:
-        allowed: tuple[Any, ...] = get_args(kind)
-        fits = value in allowed
-    elif origin in (Union, UnionType):
-        allowed = tuple(arg for arg in get_args(kind) if arg is not NoneType)
-        fits = type(value) in allowed
-    elif origin is tuple:
-        allowed = ("a list of texts",)
-        fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
-    else:
-        allowed = (getattr(origin or kind, "__name__", kind),)
-        fits = isinstance(value, Mapping) if origin is not None else type(value) is kind
-    if not fits or (type(value) is int and value < 0):
-        names = ", ".join(str(getattr(item, "__name__", item)) for item in allowed)
-        raise InputError.at(path, "value.wrong", "got {got!r}; allowed: {allowed}", got=value, allowed=names)
-
-
-def _frozen(shape: Document) -> Document:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in shape.items()}
 
 
 T = TypeVar("T")

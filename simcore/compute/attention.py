@@ -114,7 +114,7 @@ def layer_cost(
     per_sequence_s = ends / decode_rates.bytes_per_s
     kernel = _decode_kernel(setting, shape)
     if kernel is not None:
-        constants = constant_terms(kernel, "attention_decode")
+        constants = constant_terms(kernel, _decode_name(shape))
         per_sequence_s = per_sequence_s + shape.heads * constants["per_head_s"]
     pair_flop = decode_flop if in_latent_space else _pair_flop(shape)
     prefill_s, pair_bytes, prefill_share = _prefill(setting, shape, pair_flop)
@@ -133,10 +133,16 @@ def layer_cost(
 
 
 def _decode_kernel(setting: AttentionSetting, shape: LocalShape) -> DecodeKernel | None:
-    """The fit of grouped-query kernels; latent attention runs others."""
-    if shape.arch.is_mla or not setting.chip.core_count:
+    """The fit of grouped-query kernels, or of those for latent attention."""
+    if not setting.chip.core_count:
         return None
-    return setting.calibration.kernels.attention_decode.get(_kv_format(setting.kv_dtype))
+    kernels = setting.calibration.kernels
+    fits = kernels.latent_decode if shape.arch.is_mla else kernels.attention_decode
+    return fits.get(_kv_format(setting.kv_dtype))
+
+
+def _decode_name(shape: LocalShape) -> str:
+    return "latent_decode" if shape.arch.is_mla else "attention_decode"
 
 
 def _decode_s(
@@ -147,8 +153,10 @@ def _decode_s(
     kernel = _decode_kernel(setting, shape)
     if kernel is None:
         return roofline_s(flop, kv_bytes, plain).named(name, "s"), (flop / plain.flop_per_s).value
-    constants = constant_terms(kernel, "attention_decode")
-    padded = flop * decode_padding(shape.heads / shape.kv_heads, constant(1.0))
+    constants = constant_terms(kernel, _decode_name(shape))
+    # every query head reads the one latent of a token
+    group = shape.heads if shape.arch.is_mla else shape.heads / shape.kv_heads
+    padded = flop * decode_padding(group, constant(1.0))
     rate = constants["compute_fraction"] * peak(setting.chip, "bf16")
     bandwidth = constants["memory_fraction"] * setting.chip.leaf("hbm_bytes_per_s")
     arithmetic_s = (padded / rate).named("arithmetic_s")
@@ -196,7 +204,7 @@ def _pair_flop(shape: LocalShape) -> Term:
 def _prefill(setting: AttentionSetting, shape: LocalShape, flop: Term) -> tuple[Term, Term, float]:
     """Seconds and bytes per pair, and the share of the seconds that is arithmetic."""
     chip, calibration = setting.chip, setting.calibration
-    compute_s = flop / _prefill_flop_per_s(setting)
+    compute_s = flop / _prefill_flop_per_s(setting, shape)
     bandwidth = rates(chip, calibration, "gemm", "bf16", name="attention_stream").bytes_per_s
     if setting.attention.kind == "naive":
         # no half is skipped above the diagonal: two computed pairs per useful pair, kernels in sequence
@@ -212,15 +220,18 @@ def _prefill(setting: AttentionSetting, shape: LocalShape, flop: Term) -> tuple[
     return seconds.named("prefill_attention_s_per_layer_pair", "s"), traffic, share
 
 
-def _prefill_flop_per_s(setting: AttentionSetting) -> Term:
+def _prefill_flop_per_s(setting: AttentionSetting, shape: LocalShape) -> Term:
     """What long prompts reach, which fill all cores with blocks."""
-    kernel = setting.calibration.kernels.attention_prefill.get("bf16")
+    kernels = setting.calibration.kernels
+    fits = kernels.latent_prefill if shape.arch.is_mla else kernels.attention_prefill
+    kernel = fits.get("bf16")
     if kernel is None:
         reached = rates(
             setting.chip, setting.calibration, "attention_prefill", "bf16", name="attention_prefill"
         )
         return reached.flop_per_s
-    reached_fraction = constant_terms(kernel, "attention_prefill")["compute_fraction"]
+    name = "latent_prefill" if shape.arch.is_mla else "attention_prefill"
+    reached_fraction = constant_terms(kernel, name)["compute_fraction"]
     return (reached_fraction * peak(setting.chip, "bf16")).named("attention_prefill_flop_per_s", "flop_per_s")
 
 

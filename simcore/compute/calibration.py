@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from simcore.catalog.kernels import ExpertKernel, GemmKernel
+from simcore.catalog.kernels import WHOLE_EXPERTS, ExpertKernel, GemmKernel
 from simcore.catalog.types import Calibration, Chip, Efficiency, Source, StepOverhead
 from simcore.compute.roofline import Rates
 from simcore.why import LeafKind, Term, constant, leaf, maximum
@@ -184,7 +184,7 @@ def step_launch_s(calibration: Calibration, operator_class: OperatorClass, dtype
     """The same as a step pays it: of the richer fit where there is one."""
     kernel = kernel_fit(calibration, operator_class, dtype)
     if kernel is None:
-        return isolated_launch_s(calibration, operator_class, dtype)
+        return isolated_launch_s(calibration, operator_class, dtype.removesuffix(WHOLE_EXPERTS))
     return leaf(
         kernel.launch_s,
         f"{operator_class}_{dtype}_launch_s",
@@ -197,11 +197,12 @@ def step_launch_s(calibration: Calibration, operator_class: OperatorClass, dtype
 def kernel_fit(
     calibration: Calibration, operator_class: OperatorClass, dtype: str
 ) -> GemmKernel | ExpertKernel | None:
-    """The richer fit of a product or an expert layer, if this chip has one for the format."""
+    """The richer fit of a product or an expert layer (`Operator.fit_dtype`), if this chip has one for the format."""
     wanted = "bf16" if dtype in ("fp16", "mxfp4", "int4") else dtype
     if operator_class == "gemm":
         return calibration.kernels.gemm.get(wanted)
-    return calibration.kernels.experts.get(wanted) if operator_class == "moe" else None
+    experts = calibration.kernels.experts if operator_class == "moe" else {}
+    return experts.get(dtype) or experts.get(wanted.removesuffix(WHOLE_EXPERTS))
 
 
 def engine_overhead(calibration: Calibration, engine: str) -> StepOverhead:

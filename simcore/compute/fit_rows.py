@@ -3,8 +3,8 @@
 The columns say the kind: `m n k` a matrix product, `experts topk` an expert layer, `batch new_tokens heads`
 attention, `ranks bytes` a collective; all have `measured_us`, and `gpu` and `source` where a file holds more
 than one. Rows of other chips, of formats or shapes that no form here describes, and times below what the
-chip's peak allows are rejected with a reason. One row in four is held out by its shape: a hash of the shape
-decides, so every run and every chip holds out the same ones.
+chip's peak or its memory allows are rejected with a reason. The shapes are in four parts, of which the first is
+held out: a hash of the shape decides, so every run and every chip holds out the same ones.
 """
 
 from __future__ import annotations
@@ -21,11 +21,20 @@ from typing import IO, Final, Literal
 
 import numpy as np
 
-from simcore.catalog.types import Chip
+from simcore.catalog.kernels import WHOLE_EXPERTS, experts_fitted_as
+from simcore.catalog.types import BYTES_PER_ELEMENT, Chip
 from simcore.compute.roofline import Floats
 from simcore.errors import InputError
 
-Kind = Literal["gemm", "experts", "attention_prefill", "attention_decode", "collective"]
+Kind = Literal[
+    "gemm",
+    "experts",
+    "attention_prefill",
+    "attention_decode",
+    "latent_prefill",
+    "latent_decode",
+    "collective",
+]
 HOLD_OUT_ONE_IN: Final = 4
 ENGINE_KERNEL_LIMIT_BYTES: Final = 8 * 2**20  # as `fabric.collectives` uses an engine's own all-reduce
 DTYPES: Final[Mapping[str, str]] = {
@@ -36,6 +45,7 @@ DTYPES: Final[Mapping[str, str]] = {
     "fp8": "fp8",
     "fp8_block": "fp8_block",
     "nvfp4": "nvfp4",
+    "w4a16_mxfp4": "mxfp4",
 }
 OPERATIONS: Final[Mapping[str, str]] = {
     "all_reduce": "all_reduce",
@@ -49,6 +59,8 @@ _COLUMNS: Final[Mapping[Kind, tuple[str, ...]]] = {
     "experts": ("tokens", "hidden", "inter", "topk", "experts", "tp", "ep"),
     "attention_prefill": ("batch", "new_tokens", "ctx_len", "heads", "kv_heads"),
     "attention_decode": ("batch", "new_tokens", "ctx_len", "heads", "kv_heads"),
+    "latent_prefill": ("batch", "new_tokens", "ctx_len", "heads"),
+    "latent_decode": ("batch", "new_tokens", "ctx_len", "heads"),
     "collective": ("bytes",),
 }
 # What makes two rows the same shape for the hold-out: a matrix is held out at every batch.
@@ -57,11 +69,16 @@ _SHAPE: Final[Mapping[Kind, tuple[str, ...]]] = {
     "experts": ("tokens", "hidden", "inter", "experts", "tp", "ep"),
     "attention_prefill": ("batch", "heads", "kv_heads"),
     "attention_decode": ("batch", "ctx_len", "heads", "kv_heads"),
+    "latent_prefill": ("batch", "new_tokens", "heads"),
+    "latent_decode": ("batch", "ctx_len", "heads"),
     "collective": ("bytes",),
 }
 _NOISE: Final = frozenset({"nvidia", "sxm", "server", "amd", "hbm2", "hbm2e", "hbm3", "hbm3e"})
 # Column names of `trimtab import nccl-tests`.
 _ALIASES: Final = {"operation": "op", "source_tool": "source"}
+
+
+Folds = np.ndarray[tuple[int], np.dtype[np.int_]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +92,17 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Rows of one key as columns, and which of them the fit does not see."""
+    """Rows of one key as columns, and in which quarter of the shapes each is."""
 
     key: Key
     columns: Mapping[str, Floats]
     measured_s: Floats
-    held_out: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    fold: Folds
+
+    @property
+    def held_out(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Rows that the shipped constants have not seen: the first of the quarters."""
+        return np.asarray(self.fold == 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +158,7 @@ def _kind_of(columns: Iterable[str], path: Path) -> str:
         ("gemm", {"m", "n", "k"}),
         ("experts", {"experts", "topk"}),
         ("attention", {"batch", "new_tokens", "kv_heads"}),
+        ("latent", {"batch", "new_tokens", "heads", "kv_dtype"}),
         ("collective", {"ranks", "bytes"}),
     ):
         if needed <= present and present & {"measured_us", "time_s"}:
@@ -164,11 +187,8 @@ def _named_alike(row: Mapping[str, str]) -> dict[str, str]:
 def _row(row: Mapping[str, str], file_kind: str, chip: Chip) -> tuple[Key, dict[str, float]]:
     if not names_chip(row.get("gpu", ""), chip):
         raise _RejectedError("of another chip")
-    kind, dtype = _kind_and_dtype(row, file_kind, chip)
-    try:
-        numbers = {name: float(row[name]) for name in (*_COLUMNS[kind], "measured_us")}
-    except (KeyError, ValueError, TypeError):
-        raise _RejectedError("a number is missing or unreadable") from None
+    kind, dtype = _kind_and_dtype(row, file_kind)
+    numbers = {name: _number(row, name) for name in (*_COLUMNS[kind], "measured_us")}
     if not all(math.isfinite(value) for value in numbers.values()):
         raise _RejectedError("a number is missing or unreadable")
     if any(value < 0 or (value == 0 and name != "ctx_len") for name, value in numbers.items()):
@@ -180,13 +200,20 @@ def _row(row: Mapping[str, str], file_kind: str, chip: Chip) -> tuple[Key, dict[
     return Key(kind=kind, dtype=dtype, source=source), numbers
 
 
-def _kind_and_dtype(row: Mapping[str, str], file_kind: str, chip: Chip) -> tuple[Kind, str]:
+def _number(row: Mapping[str, str], name: str) -> float:
+    try:
+        return float(row[name])
+    except (KeyError, ValueError, TypeError):
+        raise _RejectedError("a number is missing or unreadable") from None
+
+
+def _kind_and_dtype(row: Mapping[str, str], file_kind: str) -> tuple[Kind, str]:
     if file_kind == "collective":
         operation = OPERATIONS.get(row.get("op", ""))
         if operation is None:
             raise _RejectedError(f"operation {row.get('op')!r} has no form here")
         return "collective", f"{operation}/{row.get('ranks')}"
-    column = "kv_dtype" if file_kind == "attention" else "dtype"
+    column = "kv_dtype" if file_kind in ("attention", "latent") else "dtype"
     dtype = DTYPES.get(row.get(column, ""))
     if dtype is None:
         raise _RejectedError(f"format {row.get(column)!r} has no form here")
@@ -195,7 +222,9 @@ def _kind_and_dtype(row: Mapping[str, str], file_kind: str, chip: Chip) -> tuple
     if file_kind == "experts":
         if row.get("routing", "balanced") != "balanced":
             raise _RejectedError("routing is not balanced")
-        return "experts", dtype
+        return "experts", experts_fitted_as(dtype, _number(row, "experts"), _number(row, "ep"))
+    if file_kind == "latent":
+        return ("latent_decode" if "decode" in row.get("op", "") else "latent_prefill"), dtype
     if row.get("head_dim", "128") != "128":
         raise _RejectedError("head dimension is not 128")
     if "decode" in row.get("op", ""):
@@ -226,6 +255,17 @@ def _check_physics(kind: Kind, dtype: str, numbers: Mapping[str, float], chip: C
         flop = 2 * numbers["m"] * numbers["n"] * numbers["k"]
         if flop / chip.peak_flop_per_s(dtype) > 1.1 * numbers["measured_us"] * 1e-6:
             raise _RejectedError("faster than the chip's peak")
+    if kind == "experts" and numbers["measured_us"] * 1e-6 < _least_experts_s(dtype, numbers, chip):
+        raise _RejectedError("faster than reading the experts that balanced routing reaches")
+
+
+def _least_experts_s(dtype: str, numbers: Mapping[str, float], chip: Chip) -> float:
+    """Reading once from memory what of the active experts' weights L2 cannot hold."""
+    rows = numbers["tokens"] * numbers["topk"] / numbers["ep"]
+    active = min(numbers["experts"] / numbers["ep"], max(rows, 1.0))
+    weights = 3 * numbers["hidden"] * numbers["inter"] / numbers["tp"]
+    held_bytes = active * weights * BYTES_PER_ELEMENT[stored_format(dtype)]
+    return max(0.0, held_bytes - (chip.l2_bytes or 0.0)) / chip.hbm_bytes_per_s
 
 
 def _group(key: Key, rows: list[dict[str, float]]) -> Group:
@@ -234,16 +274,21 @@ def _group(key: Key, rows: list[dict[str, float]]) -> Group:
     kind = (
         key.dtype if key.kind == "collective" else key.kind
     )  # other payloads of each operation and rank count
-    held = [is_held_out(kind, *(int(row[name]) for name in names)) for row in rows]
+    folds = [fold_of(kind, *(int(row[name]) for name in names)) for row in rows]
     return Group(
         key=key,
         columns=columns,
         measured_s=np.array([row["measured_us"] for row in rows]) * 1e-6,
-        held_out=np.array(held),
+        fold=np.array(folds),
     )
 
 
-def is_held_out(*shape: object) -> bool:
-    """Whether the fit does not see this shape."""
+def fold_of(*shape: object) -> int:
+    """Which quarter of the shapes this one is in; the first is held out."""
     text = "/".join(str(part) for part in shape)
-    return zlib.crc32(text.encode()) % HOLD_OUT_ONE_IN == 0
+    return zlib.crc32(text.encode()) % HOLD_OUT_ONE_IN
+
+
+def stored_format(dtype: str) -> str:
+    """The format of the weights, without the kernel that multiplies them."""
+    return dtype.removesuffix(WHOLE_EXPERTS)

@@ -152,14 +152,20 @@ def experts_isolated_s(
     width: Floats,
     dtype: str,
     exponent: int,
+    foreign_rows: Floats | float = 0.0,
 ) -> Floats:
-    """One rank's fused gated experts with balanced routing, as a benchmark repeats it, launch included."""
+    """One rank's fused gated experts with balanced routing, as a benchmark repeats it, launch included.
+
+    Where experts are spread over ranks the benchmark hands each rank the tokens of all: `foreign_rows` are the
+    rows of experts elsewhere. Some kernels move them, a few compute them; after a dispatch there are none.
+    """
     active = np.minimum(local_experts, np.maximum(rows, 1.0))
-    computed = expert_rows(constants, rows=rows, active=active)
+    computed = expert_rows(constants, rows=rows, active=active) + constants["foreign_fraction"] * foreign_rows
     rate = constants["compute_fraction"] * machine["flop_per_s"]
     arithmetic_s = 6.0 * hidden * width * computed / rate
     weights = BYTES_PER_ELEMENT[dtype] * 3.0 * active * hidden * width
     passed = constants["passes_ratio"] * 2.0 * rows * (2.0 * hidden + 3.0 * width)
+    passed = passed + constants["foreign_passes_ratio"] * 2.0 * foreign_rows * 2.0 * hidden
     room = 0.8 * machine["l2_bytes"]
     bandwidth = constants["memory_fraction"] * machine["bytes_per_s"]
     memory_s = (weights * _missed(weights, room, constants) + passed) / bandwidth
@@ -216,11 +222,15 @@ def decode_isolated_s(
     kv_dtype: str,
     exponent: int,
     head_dim: float = 128.0,
+    flop_per_key: float = 512.0,
 ) -> Floats:
-    """One new token of each of `batch` sequences of equal context, launch included."""
+    """One new token of each of `batch` sequences of equal context, launch included.
+
+    `head_dim` is half of what is read per key and KV head, `flop_per_key` what a query head computes with it.
+    """
     kv_bytes = 2.0 * batch * context * kv_heads * head_dim * BYTES_PER_ELEMENT[kv_dtype]
     group = np.maximum(heads / kv_heads, 1.0)
-    flop = 4.0 * batch * context * kv_heads * group * decode_padding(group, np.ones_like(group)) * head_dim
+    flop = batch * context * kv_heads * group * decode_padding(group, np.ones_like(group)) * flop_per_key
     missed = _missed(kv_bytes, constants["resident_fraction"] * machine["l2_bytes"], constants)
     memory_s = kv_bytes * missed / (constants["memory_fraction"] * machine["bytes_per_s"])
     arithmetic_s = flop / (constants["compute_fraction"] * machine["flop_per_s"])

@@ -45,13 +45,14 @@ def operator_paces(
     operators: Sequence[Operator], chip: Chip, calibration: Calibration
 ) -> dict[tuple[OperatorClass, str], Pace]:
     """By class and dtype, each computed once."""
-    keys = dict.fromkeys((op.operator_class, op.dtype) for op in operators)
-    return {key: _pace(chip, calibration, *key) for key in keys}
+    first = {(op.operator_class, op.dtype): op for op in reversed(operators)}
+    return {key: _pace(chip, calibration, op) for key, op in first.items()}
 
 
-def _pace(chip: Chip, calibration: Calibration, operator_class: OperatorClass, dtype: str) -> Pace:
-    name = f"{operator_class}_{dtype}"
-    kernel = kernel_fit(calibration, operator_class, dtype) if chip.core_count else None
+def _pace(chip: Chip, calibration: Calibration, op: Operator) -> Pace:
+    operator_class, dtype = op.operator_class, op.dtype
+    name = f"{operator_class}_{op.fit_dtype}"
+    kernel = kernel_fit(calibration, operator_class, op.fit_dtype) if chip.core_count else None
     if kernel is None:
         plain = rates(chip, calibration, operator_class, dtype, name=name)
         return Pace(rates=plain, constants={}, machine={})

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from simcore.catalog.kernels import experts_fitted_as
 from simcore.catalog.types import Chip, LlmArchitecture, Matrix
 from simcore.compute.calibration import OperatorClass, arithmetic_dtype
 from simcore.compute.local_shape import LocalShape, element_bytes, kv_bytes_per_layer_token, projected_kinds
@@ -45,6 +46,12 @@ class Operator:
     experts: Term | None = None  # of a layer
     experts_per_token: Term | None = None
     expert_share: Term | None = None  # of the layer's experts that this chip holds
+    fitted_as: str = ""  # name of its kernel's fit where that is not its dtype
+
+    @property
+    def fit_dtype(self) -> str:
+        """Under which name kernels of this operator are fitted."""
+        return self.fitted_as or self.dtype
 
     def flop(self, tokens: Amount) -> Amount:
         return times(self.flop_per_token, tokens)
@@ -305,6 +312,10 @@ def _experts(shape: LocalShape, formats: _Formats, layers: Term, expert_share: T
         experts=experts,
         experts_per_token=chosen,
         expert_share=expert_share,
+        # kernels widen mxfp4 in front of a 16-bit product, and were measured so
+        fitted_as=formats.expert
+        if formats.expert == "mxfp4"
+        else experts_fitted_as(formats.expert_arithmetic, experts.value, 1.0 / expert_share.value),
     )
     operators = [_linear("router", shape.hidden, experts, plain, layers), routed]
     if arch.shared_intermediate:

@@ -157,7 +157,7 @@ def launch(
     narrow = {op.dtype for op in operators if op.operator_class == "gemm"} - {"bf16"}
     terms += [depth * quantisation_launch_s(calibration, dtype) for dtype in sorted(narrow)]
     terms += [
-        op.count * step_launch_s(calibration, op.operator_class, op.dtype)
+        op.count * step_launch_s(calibration, op.operator_class, op.fit_dtype)
         for op in operators
         if op.operator_class == "moe"
     ]

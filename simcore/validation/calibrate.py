@@ -12,7 +12,7 @@ import csv
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,14 +22,8 @@ from simcore.catalog import Catalog
 from simcore.catalog.kernels import FitRecord, Kernels, Residuals
 from simcore.catalog.types import Calibration, Chip, Source, StepOverhead, StepRange
 from simcore.compute.fit_rows import Group, Key, open_rows, read_rows
-from simcore.compute.fitting import (
-    Bound,
-    fit_collective,
-    fit_kernel,
-    least_squares,
-    predicted_s,
-    roofline_predicted_s,
-)
+from simcore.compute.fitting import fit_collective, fit_kernel, least_squares, out_of_fold_s
+from simcore.compute.forms import Bound, predicted_s, roofline_predicted_s
 from simcore.compute.roofline import Floats
 from simcore.fabric.collectives import bus_factor
 from simcore.validation.step_rows import (
@@ -50,12 +44,7 @@ MOST_POINTS: Final = 150  # of a regime, for a picture
 # what a sequence costs the host looks like what the prompts of the others cost the batch (error +0.1 % at 8 µs).
 LEAST_PER_LAYER_S: Final = 8e-6
 MOST_PER_SEQUENCE_S: Final = 8e-6
-_KERNEL_FIELDS: Final = {
-    "gemm": "gemm",
-    "experts": "experts",
-    "attention_prefill": "attention_prefill",
-    "attention_decode": "attention_decode",
-}
+_TABLES: Final = tuple(item.name for item in fields(Kernels))
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
@@ -147,7 +136,7 @@ def _with_kernels(
     present: Calibration, groups: Sequence[Group], chip: Chip, prefer: str, note: str
 ) -> tuple[Calibration, list[Regime]]:
     kernels: dict[str, dict[str, FitRecord]] = {
-        name: dict(getattr(present.kernels, name)) for name in _KERNEL_FIELDS.values()
+        name: dict(getattr(present.kernels, name)) for name in _TABLES
     }
     residuals, collectives = dict(present.residuals), dict(present.collectives)
     regimes = []
@@ -167,10 +156,8 @@ def _with_kernels(
         regime = _kernel_regime(group, record, chip, present)
         regimes.append(regime)
         if regime.is_kept:
-            kernels[_KERNEL_FIELDS[key.kind]][key.dtype] = record
-            residuals[regime.name] = _residuals(
-                predicted_s(record, group, chip), group.measured_s, group.held_out, source
-            )
+            kernels[key.kind][key.dtype] = record
+            residuals[regime.name] = kernel_residuals(record, group, chip)
     regimes += _across_sources(groups, chosen, kernels, chip)
     typed: dict[str, Any] = kernels
     changed = replace(present, kernels=Kernels(**typed), residuals=residuals, collectives=collectives)
@@ -187,7 +174,7 @@ def _across_sources(
     found = []
     for group in groups:
         key = group.key
-        record = kernels.get(_KERNEL_FIELDS.get(key.kind, ""), {}).get(key.dtype)
+        record = kernels.get(key.kind, {}).get(key.dtype)
         if record is None or any(group is one for one in chosen):
             continue
         error = np.abs(predicted_s(record, group, chip) / group.measured_s - 1.0)
@@ -220,7 +207,7 @@ def _chosen(groups: Iterable[Group], prefer: str) -> list[Group]:
 
 def _kernel_regime(group: Group, record: FitRecord, chip: Chip, present: Calibration) -> Regime:
     key = group.key
-    known: FitRecord | None = getattr(present.kernels, _KERNEL_FIELDS[key.kind]).get(key.dtype)
+    known: FitRecord | None = getattr(present.kernels, key.kind).get(key.dtype)
     roofline = roofline_predicted_s(group, chip, present)
     before = roofline if known is None else predicted_s(known, group, chip)
     error = np.abs(before / group.measured_s - 1.0)
@@ -234,7 +221,8 @@ def _kernel_regime(group: Group, record: FitRecord, chip: Chip, present: Calibra
         fitted_mape_fraction=record.fitted_mape_fraction,
         held_out_mape_fraction=record.held_out_mape_fraction,
         held_out_median_fraction=record.held_out_median_fraction,
-        is_kept=record.held_out_mape_fraction <= float(plain[group.held_out].mean()),
+        is_kept=not group.held_out.any()
+        or record.held_out_mape_fraction <= float(plain[group.held_out].mean()),
         points_s=_points(group.measured_s, before, predicted_s(record, group, chip)),
     )
 
@@ -284,6 +272,12 @@ def _collective(
         points_s=_points(group.measured_s, times(known or fit), times(fit)),
     )
     return regime, fit
+
+
+def kernel_residuals(record: FitRecord, group: Group, chip: Chip) -> Residuals:
+    """Quantiles over all rows, each as constants say it that have not seen its quarter of the shapes."""
+    everything = np.ones(len(group.measured_s), dtype=bool)
+    return _residuals(out_of_fold_s(record, group, chip), group.measured_s, everything, record.source)
 
 
 def _residuals(predicted: Floats, measured: Floats, held_out: Mask, source: Source) -> Residuals:

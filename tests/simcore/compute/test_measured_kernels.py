@@ -15,7 +15,7 @@ import pytest
 
 from simcore.catalog import default_catalog
 from simcore.compute.fit_rows import Group, names_chip, read_rows
-from simcore.compute.fitting import predicted_s, serves
+from simcore.compute.forms import predicted_s, serves
 from simcore.compute.kernels import (
     constant_numbers,
     experts_isolated_s,
