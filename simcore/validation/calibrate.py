@@ -20,30 +20,23 @@ import numpy as np
 
 from simcore.catalog import Catalog
 from simcore.catalog.kernels import FitRecord, Kernels, Residuals
-from simcore.catalog.types import Calibration, Chip, Source, StepOverhead, StepRange
+from simcore.catalog.types import Calibration, Chip, Source, StepRange
 from simcore.compute.fit_rows import Group, Key, open_rows, read_rows
-from simcore.compute.fitting import fit_collective, fit_kernel, least_squares, out_of_fold_s
-from simcore.compute.forms import Bound, predicted_s, roofline_predicted_s
+from simcore.compute.fitting import fit_collective, fit_kernel, out_of_fold_s
+from simcore.compute.forms import predicted_s, roofline_predicted_s
 from simcore.compute.roofline import Floats
 from simcore.fabric.collectives import bus_factor
+from simcore.validation.step_fit import engine_key, fit_front_end_s, fit_overhead, predict_steps
 from simcore.validation.step_rows import (
     EAGER_ENGINE,
     GRAPH_ENGINE,
     StepRow,
     StepRows,
-    architecture,
     holds_steps,
     read_steps,
-    served_ttft_s,
-    step_tables,
 )
-from simcore.validation.step_rows import predicted_s as step_predicted_s
 
 MOST_POINTS: Final = 150  # of a regime, for a picture
-# Between these the rows hardly tell: a layer's captured kernels follow each other in a microsecond or so each, and
-# what a sequence costs the host looks like what the prompts of the others cost the batch (error +0.1 % at 8 µs).
-LEAST_PER_LAYER_S: Final = 8e-6
-MOST_PER_SEQUENCE_S: Final = 8e-6
 _TABLES: Final = tuple(item.name for item in fields(Kernels))
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
@@ -313,7 +306,7 @@ def transfer_residuals(
         own = catalog.calibration_for(chip)
         stripped = replace(own, step_overhead=default.step_overhead, engine_overheads={})
         rows = [row for row in read_steps(paths, chip, catalog).rows if row.engine != EAGER_ENGINE]
-        said = _predict_steps(rows, chip, stripped if kernels else default, catalog)
+        said = predict_steps(rows, chip, stripped if kernels else default, catalog)
         for row in rows:
             found["tpot" if row.phase == "decode" else row.phase].append((said[row], row.measured_s))
     suffix = "kernels" if kernels else "class"
@@ -334,17 +327,20 @@ def _with_steps(
     overheads = dict(calibration.engine_overheads)
     changed = calibration
     for engine in sorted({row.engine for row in steps.rows}, key=lambda name: name != GRAPH_ENGINE):
-        rows = [row for row in steps.rows if row.engine == engine and row.phase in ("tpot", "decode")]
-        overhead = fit_overhead(rows, changed, chip, catalog)
-        overheads[engine_key(engine)] = overhead
+        own = [row for row in steps.rows if row.engine == engine]
+        decodes = [row for row in own if row.phase in ("tpot", "decode")]
+        overhead = fit_overhead(decodes, changed, chip, catalog)
+        alone = replace(changed, engine_overheads=overheads | {engine_key(engine): overhead})
+        front_s = fit_front_end_s(own, predict_steps(own, chip, alone, catalog))
+        overheads[engine_key(engine)] = replace(overhead, per_request_s=front_s)
         changed = replace(changed, engine_overheads=dict(overheads))
         if engine == GRAPH_ENGINE:
-            changed = replace(changed, step_overhead=overhead)
+            changed = replace(changed, step_overhead=overheads[engine_key(engine)])
     # an eager engine's overhead ends where graphs begin, measured or not
     overheads.setdefault(engine_key(GRAPH_ENGINE), changed.step_overhead)
     changed = replace(changed, engine_overheads=overheads)
-    before = _predict_steps(steps.rows, chip, present, catalog)
-    after = _predict_steps(steps.rows, chip, changed, catalog)
+    before = predict_steps(steps.rows, chip, present, catalog)
+    after = predict_steps(steps.rows, chip, changed, catalog)
     regimes, residuals = [], dict(changed.residuals)
     by_regime: dict[tuple[str, str], list[StepRow]] = defaultdict(list)
     for row in steps.rows:
@@ -364,95 +360,6 @@ def _with_steps(
             most_ranks_count=float(max(row.tp for row in graph)),
         )
     return replace(changed, residuals=residuals, step_range=reach), regimes
-
-
-def engine_key(engine: str) -> str:
-    """Under which version an overhead is kept: the first that it holds for."""
-    return {"vLLM 0.19": "vLLM 0.3", "TensorRT-LLM 1.0": "TensorRT-LLM 0.8"}.get(engine, engine)
-
-
-def fit_overhead(
-    rows: Sequence[StepRow], calibration: Calibration, chip: Chip, catalog: Catalog
-) -> StepOverhead:
-    """Per iteration, layer, sequence and doubling of ranks, on the rows that are not held out. Where all rows
-    are of models of one depth, the time per iteration is at most the chip's present one."""
-    fitted = [row for row in rows if not row.is_held_out]
-    eager = fitted[0].engine == EAGER_ENGINE
-    depths = {architecture(row.model, catalog).layers for row in fitted}
-    known_s = calibration.step_overhead.per_iteration_s
-    source = Source(
-        title=f"fit of {len(fitted)} decode steps of {fitted[0].engine.split()[0]} on {chip.name}",
-        kind="measured",
-        note="half of the rows held out",
-    )
-    start = StepOverhead(
-        per_iteration_s=0.0,
-        per_layer_s=0.0,
-        per_sequence_s=0.0,
-        rank_skew_s=0.0,
-        mape_fraction=0.0,
-        source=source,
-    )
-    bare = replace(calibration, step_overhead=start, engine_overheads={})
-    tables = step_tables(fitted, chip, bare, catalog)
-    depth = {key: architecture(key[1][0], catalog).layers for key in tables}
-    base, layers, sequences, doublings = (
-        np.array(column)
-        for column in zip(
-            *(
-                (
-                    step_predicted_s(row, tables[row.engine, row.lane]),
-                    float(depth[row.engine, row.lane]),
-                    float(row.batch_count),
-                    float(np.log2(row.tp)),
-                )
-                for row in fitted
-            ),
-            strict=True,
-        )
-    )
-    measured = np.log([row.measured_s for row in fitted])
-
-    def predict(values: Floats) -> Floats:
-        beside = layers * values[2] * doublings + sequences * values[1]
-        times_s: Floats = base + layers * values[0] + beside + values[3]
-        return np.maximum(times_s, layers * values[4] + beside + values[3]) if eager else times_s
-
-    bounds = [
-        Bound(start=2e-5, low=LEAST_PER_LAYER_S, high=3e-4),
-        Bound(start=5e-6, low=1e-8, high=1e-3 if eager else MOST_PER_SEQUENCE_S),
-        Bound(start=4e-6, low=1e-8, high=1e-4),
-        Bound(start=3e-4, low=1e-4, high=3e-3)
-        if len(depths) > 1 and not eager
-        else Bound(start=known_s, low=1e-4, high=known_s),
-    ]
-    if eager:
-        bounds.append(Bound(start=4e-4, low=1e-7, high=2e-3))
-    values, _ = least_squares(predict, bounds, measured)
-    error = np.abs(predict(values) / np.exp(measured) - 1.0)
-    return replace(
-        start,
-        per_iteration_s=float(values[3]),
-        per_layer_s=float(values[0]),
-        per_sequence_s=float(values[1]),
-        rank_skew_s=float(values[2]),
-        eager_per_layer_s=float(values[4]) if eager else 0.0,
-        mape_fraction=float(error.mean()),
-    )
-
-
-def _predict_steps(
-    rows: Sequence[StepRow], chip: Chip, calibration: Calibration, catalog: Catalog
-) -> dict[StepRow, float]:
-    """What a calibration says of each row."""
-    tables = step_tables(rows, chip, calibration, catalog)
-    calibrated = replace(catalog, calibrations={**catalog.calibrations, chip.calibration: calibration})
-    return {
-        row: served_ttft_s(row, chip, calibrated)
-        if row.phase == "ttft"
-        else step_predicted_s(row, tables[row.engine, row.lane])
-        for row in rows
-    }
 
 
 def _step_regime(

@@ -137,6 +137,8 @@ def _figure(name: str, value: float) -> str:
     dimension = dimension_of(name)
     if dimension not in UNITS or dimension == "fraction":
         return f"{value:.4g}"
+    if dimension == "s" and value >= 0.01:
+        return f"{value * 1e3:.4g} ms"
     unit, factor = _PRINTED[dimension]
     return f"{value / factor:.4g} {unit}"
 

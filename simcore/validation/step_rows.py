@@ -1,10 +1,11 @@
 """Measured steps of served dense models: what each row means, and what the step model says of it.
 
-Two kinds of rows. *Closed loops* (`concurrency`, `isl`, `osl`, `ttft_ms`, `tpot_ms`): C requests of equal
-lengths; while one decodes, each of the other C − 1 prompts is prefilled once per `osl` iterations, so
+Two kinds of rows. *Closed loops* (`concurrency`, `isl`, `osl`, `ttft_ms`, `tpot_ms`), driven as `loop_rules.py`
+says: with n seated sequences and mean lengths, each of the other n − 1 prompts is prefilled once while one decodes,
 
-    TPOT = decode step(C, isl + osl/2) + (C − 1)/osl × marginal time of one prompt in a mixed batch
+    TPOT = decode step(n, input + output/2) + (n − 1)/output × (marginal time of a prompt + host work of its iteration)
 
+which fits are made of; comparisons simulate the loop (`serving_loops.py`), the first token's time included.
 *Iterations* (`phase`, `batch`, `prompt_tokens`, `ctx_tokens_avg`, `measured_ms`): one step of an eager engine
 of 2023. Left out, with the reason: rows whose format or concurrency is not recorded or whose batch the memory
 cannot hold, experts and latent attention (speculative decoding is mixed in unmarked), power-capped chips,
@@ -30,9 +31,7 @@ from simcore.compute.fit_rows import names_chip, open_rows
 from simcore.compute.step_table import StepTimeTable, build_step_table
 from simcore.fabric.collectives import collective_times_s, interconnect
 from simcore.parallelism import Parallelism
-from simcore.plan import plan
-from simcore.scenario import Scenario
-from simcore.simulate import simulate
+from simcore.validation.loop_rules import AS_WRITTEN, LOOP_RULES, LoopRules
 
 Phase = Literal["tpot", "ttft", "decode", "prefill"]
 MOST_SEQUENCES: Final = 64  # whether the KV cache held more is not recorded
@@ -100,6 +99,7 @@ class StepRow:
     output_tokens: float
     context_tokens: float
     measured_s: float
+    rules: LoopRules = AS_WRITTEN
     is_always_fitted: bool = False
 
     @property
@@ -109,6 +109,11 @@ class StepRow:
         sizes = (self.engine, self.tp, self.batch_count, self.input_tokens, self.output_tokens)
         text = "/".join(map(str, (*sizes, self.context_tokens, self.weights_dtype)))
         return zlib.crc32(text.encode()) % HOLD_OUT_ONE_IN == 0
+
+    @property
+    def seated_count(self) -> int:
+        """Sequences of the loop that the engine holds at once."""
+        return max(1, self.batch_count - self.rules.users_without_seat_count)
 
     @property
     def lane(self) -> tuple[str, int, str, str]:
@@ -237,6 +242,7 @@ def _closed_loop(row: Mapping[str, str], model: str) -> list[StepRow]:
                     output_tokens=osl,
                     context_tokens=isl + osl / 2,
                     measured_s=float(row[column]) * 1e-3,
+                    rules=LOOP_RULES.get(row.get("kind", ""), AS_WRITTEN),
                 )
             )
     return found
@@ -276,43 +282,25 @@ def _table(row: StepRow, chip: Chip, calibration: Calibration, catalog: Catalog)
 
 
 def predicted_s(row: StepRow, table: StepTimeTable) -> float:
-    """What the table says of a step's row (`served_ttft_s`: of a time to first token)."""
+    """What the table says of a step, and in closed form of a loop's time per output token."""
     if row.phase == "prefill":
         return _prefill_s(table, row.batch_count, row.input_tokens)
-    step = _decode_s(table, row.batch_count, row.context_tokens)
     if row.phase == "decode":
-        return step
+        return _decode_s(table, row.batch_count, row.context_tokens)
+    shown = row.input_tokens * row.rules.mean_input_fraction
     marginal = float(np.diff((table.linear_s + table.comm_s)[[1024, 2048]])[0]) / 1024
-    work = row.input_tokens**2 / 2
-    prompt = row.input_tokens * marginal + work * table.prefill_attention_s_per_token_context
-    return step + (row.batch_count - 1) / row.output_tokens * prompt
+    prompt = shown * marginal + shown**2 / 2 * table.prefill_attention_s_per_token_context
+    step = _decode_s(table, row.seated_count, shown + mean_output_tokens(row) / 2)
+    return step + prompts_per_step(row) * (prompt + table.prefill_attention_s)
 
 
-def served_ttft_s(row: StepRow, chip: Chip, catalog: Catalog) -> float:
-    """Median time to first token of the row's closed loop, simulated: ten requests per user."""
-    scenario = Scenario.model_validate(
-        {
-            "name": "closed loop",
-            "hardware": {"chip": chip.slug, "chip_count": row.tp},
-            "model": {"name": row.model},
-            "workload": {
-                "arrivals": {"kind": "closed_loop", "concurrency": row.batch_count},
-                "lengths": {
-                    "kind": "constant",
-                    "input_tokens": int(row.input_tokens),
-                    "output_tokens": int(row.output_tokens),
-                },
-                "request_count": 10 * row.batch_count,
-            },
-            "serving": {
-                "engine": row.engine,
-                "parallelism": {"tp": row.tp},
-                "weights_dtype": row.weights_dtype,
-                "kv": {"dtype": row.kv_dtype},
-            },
-        }
-    )
-    return float(simulate(plan(scenario, catalog)).metrics["serving.ttft_s.p50"])
+def mean_output_tokens(row: StepRow) -> float:
+    return row.output_tokens * row.rules.mean_output_fraction
+
+
+def prompts_per_step(row: StepRow) -> float:
+    """Prompts of others that are prefilled in a step of a closed loop's request, in the mean."""
+    return (row.seated_count - 1) / mean_output_tokens(row) if row.phase == "tpot" else 0.0
 
 
 def _decode_s(table: StepTimeTable, batch: int, context: float) -> float:
@@ -327,5 +315,5 @@ def _prefill_s(table: StepTimeTable, prompts: int, tokens: float) -> float:
     linear = float(table.linear_s[at] + table.comm_s[at]) * prompts * tokens / at
     work = prompts * tokens**2 / 2
     attention = work * table.prefill_attention_s_per_token_context
-    host = table.overhead_s + prompts * table.overhead_s_per_sequence
+    host = table.overhead_s + table.prefill_attention_s + prompts * table.overhead_s_per_sequence
     return linear + float(table.head_s[prompts]) + attention + host

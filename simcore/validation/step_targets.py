@@ -25,6 +25,7 @@ TARGETS: Final[Mapping[str, float]] = {
     "experts.nvfp4": 0.25,
     "collectives": 0.08,
     "tpot": 0.15,
+    "ttft": 0.40,
     "decode": 0.15,
     "prefill": 0.15,
 }
