@@ -116,6 +116,18 @@ def plan_document(document: Mapping[str, Any], viewer: Viewer) -> Plan:
     return plan(scenario, catalog, traces=partial(read_upload, viewer))
 
 
+def closed_forms(run: Run) -> dict[str, Any] | None:
+    """What the plan alone knows of a run that has said nothing yet, in the form of a Result document."""
+    document = run.revision.document
+    try:
+        planned = plan_document(document, viewer_owning(run.revision.scenario))
+    except TrimtabError:
+        return None
+    known = {"metrics": planned.metrics, "tables": planned.tables, "series": {}, "bands": {}}
+    warnings = [warning.as_dict() for warning in planned.warnings]
+    return {**plain(known), "warnings": warnings, "scenario": document, "partial": True}
+
+
 def catalog_with(viewer: Viewer, calibration: str) -> Catalog:
     """The catalog, with the calibration that a scenario names in it if it is one of the viewer's own."""
     catalog = default_catalog()

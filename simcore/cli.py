@@ -472,6 +472,7 @@ def _fit_rows(fitted: Calibration) -> dict[str, tuple[str, Source]]:
 
 
 def _validate(options: argparse.Namespace) -> int:
+    from simcore.validation.accuracy import accuracy
     from simcore.validation.facts import evaluate_all
 
     rows = evaluate_all()
@@ -480,6 +481,9 @@ def _validate(options: argparse.Namespace) -> int:
     else:
         for row in rows:
             print(row.as_line())
+        print("\nrows fitted and held out, mean error of those held out, target")
+        for regime in accuracy(default_catalog()):
+            print(regime.as_line())
     met = sum(row.passed for row in rows)
     surprises = [row for row in rows if row.is_surprise]
     known = len(rows) - met - sum(not row.passed for row in surprises)

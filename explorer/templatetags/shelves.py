@@ -14,12 +14,12 @@ from django.utils.translation import gettext as _
 
 from explorer import wording
 from explorer.charts import style
-from explorer.charts.style import Number
-from simcore.catalog import PriceBook
+from simcore.catalog import PriceBook, default_catalog
 from simcore.catalog.types import Chip
 from simcore.glossary import ENTRIES
-from simcore.units import UNITS, dimension_of, printed, quantity
-from simcore.validation import Fact, FactRow, evaluate_all
+from simcore.units import dimension_of, printed, quantity
+from simcore.validation import FactRow, evaluate_all
+from simcore.validation.accuracy import AccuracyRow, accuracy
 
 register = template.Library()
 
@@ -112,7 +112,7 @@ def published_numbers() -> list[FactRow]:
 
 @cache
 def _fact_rows() -> list[FactRow]:
-    return sorted(evaluate_all(), key=lambda row: (row.fact.topic, row.fact.id))
+    return evaluate_all()
 
 
 @register.filter
@@ -120,17 +120,29 @@ def passed_count(rows: Sequence[FactRow]) -> int:
     return sum(row.passed for row in rows)
 
 
+@register.simple_tag
+def accuracy_rows() -> list[AccuracyRow]:
+    """How close each shipped calibration comes, chip by chip."""
+    return _accuracy_rows()
+
+
+@cache
+def _accuracy_rows() -> list[AccuracyRow]:
+    return accuracy(default_catalog())
+
+
 @register.filter
-def fact_number(value: float, fact: Fact) -> str:
-    """A fact's number in its unit; counts whole, others to six digits."""
-    if not math.isfinite(value):
+def share(fraction: float) -> str:
+    """0.0562 -> 5.6 %; a dash where it is not known."""
+    return style.percent(fraction) if math.isfinite(fraction) else "–"
+
+
+@register.filter
+def span(row: AccuracyRow) -> str:
+    """Between what multiples of the prediction nine of ten measurements lie."""
+    if not math.isfinite(row.p5_ratio):
         return "–"
-    if fact.unit in UNITS:
-        return str(
-            Number(text=printed(value, fact.unit, digits=4)[0], unit=printed(value, fact.unit, digits=4)[1])
-        )
-    number_text = f"{value:,.0f}" if float(value).is_integer() else f"{value:,.6g}"
-    return f"{number_text} {fact.unit}".rstrip()
+    return f"×{row.p5_ratio:.2f} – ×{row.p95_ratio:.2f}"
 
 
 @register.simple_tag

@@ -22,6 +22,7 @@ from explorer.actions import Edit, latest_run
 from explorer.charts import TABS, panel, strip
 from explorer.forms import outline
 from explorer.models import SavedScenario, Visibility
+from explorer.tasks import closed_forms
 from explorer.views.common import is_htmx
 
 
@@ -79,6 +80,8 @@ def results_context(scenario: SavedScenario, *, tab: str) -> dict[str, Any]:
     is_baseline = scenario.baseline_id == scenario.current_id
     before = latest_run(baseline) if baseline is not None and not is_baseline else None
     result, baseline_result = (one.shown if one else None for one in (run, before))
+    if result is None and run is not None and not run.is_ended:
+        result = closed_forms(run)  # a person who has just come need not wait for a worker
     name = baseline.name if baseline is not None and before is not None else ""
     return {
         "revision": scenario.current,

@@ -8,6 +8,7 @@ never tuned away.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,12 +93,27 @@ class FactRow:
             "note": self.problem or fact.known_deviation,
         }
 
+    @property
+    def expected_text(self) -> str:
+        return printed_text(self.fact.expected, self.fact.unit, digits=5)
+
+    @property
+    def got_text(self) -> str:
+        return printed_text(self.got, self.fact.unit, digits=5) if math.isfinite(self.got) else "–"
+
+    @property
+    def error_text(self) -> str:
+        """Relative where the tolerance is, else in the fact's own unit."""
+        if not math.isfinite(self.got):
+            return "–"
+        return f"{self.error:+.2%}" if self.fact.is_relative else f"{self.error:+.3g}"
+
     def as_line(self) -> str:
         fact = self.fact
-        expected, got = (printed_text(value, fact.unit, digits=5) for value in (fact.expected, self.got))
-        error = f"{self.error:+.2%}" if fact.is_relative else f"{self.error:+.3g}"
         mark = "met   " if self.passed else "known " if fact.known_deviation else "MISSED"
-        return f"{mark} {fact.id:<22} {got:>16} {expected:>16} {error:>10}  {fact.statement}"
+        numbers = f"{self.expected_text:>16} {self.got_text:>16} {self.error_text:>10}"
+        cause = f" ({fact.known_deviation})" if fact.known_deviation else ""
+        return f"{mark} {fact.id:<22} {numbers}  {fact.statement} [{fact.source}]{cause}"
 
 
 def load_facts(data: Path = DATA) -> list[Fact]:
