@@ -315,6 +315,12 @@ _METRICS: Final = (
         better="up",
     ),
     _entry(
+        "memory.prefix_hit_fraction",
+        "Prefix hits",
+        "Share of prompt tokens whose KV blocks were resident, so that they were not computed again.",
+        better="up",
+    ),
+    _entry(
         "compute.decode_step_s",
         "Decode step",
         "One iteration in which every running sequence gains a token, at the mean batch.",
@@ -421,6 +427,24 @@ _METRICS: Final = (
     _entry("serving.mfu_fraction", "MFU", "Model FLOP over peak FLOP of the owned chips.", better="up"),
     _entry("serving.mbu_fraction", "MBU", "Bytes read over peak HBM bytes.", better="up"),
     _entry("serving.regime", "Regime", "Stable, near saturation, or overloaded."),
+    _entry(
+        "training.forward_s",
+        "Forward pass",
+        "Forward of one micro-batch through the slowest pipeline stage.",
+        better="down",
+    ),
+    _entry(
+        "training.backward_s",
+        "Backward pass",
+        "Gradients of one micro-batch in the slowest pipeline stage, with what is computed again.",
+        better="down",
+    ),
+    _entry(
+        "training.once_s",
+        "Once per step",
+        "Exposed gradient exchange, optimizer, and what stands between steps.",
+        better="down",
+    ),
     _entry("training.step_s", "Training step", "Time of one optimiser step.", better="down"),
     _entry(
         "training.token_per_s", "Training throughput", "Tokens trained per second, all chips.", better="up"

@@ -20,16 +20,20 @@ from simcore.fabric.collectives import Interconnect, interconnect
 from simcore.parallelism import Parallelism
 from simcore.plan.resolve import Hardware, resolve_model
 from simcore.plan.slices import job_goodput
+from simcore.plan.training_operators import training_operator_tables
 from simcore.scenario import Scenario
 from simcore.training import (
     Training,
     TrainingInputs,
     TrainingMemory,
+    TrainingRow,
     TrainingStep,
     check_inputs,
     memory_rows,
+    phase_terms,
     require_fit,
     training_memory,
+    training_rows,
     training_step,
 )
 from simcore.why import Term, leaf, with_paths
@@ -49,6 +53,7 @@ class TrainingPlan:
     memory: TrainingMemory
     goodput: Term  # share of time that failures and checkpoints leave
     idle_chip_count: int
+    rows: list[TrainingRow]  # of one iteration, by operator
 
     @property
     def allocated_fraction(self) -> float:
@@ -67,11 +72,13 @@ def plan_training(
     memory = training_memory(inputs)
     if not memory.fits:
         require_fit(inputs, memory, tuple(catalog.chips.values()))
+    step = training_step(inputs)
     planned = TrainingPlan(
         inputs=inputs,
         hardware=hardware,
         fabric=fabric,
-        step=training_step(inputs),
+        step=step,
+        rows=training_rows(inputs, step),
         memory=memory,
         goodput=job_goodput(scenario.reliability, hardware.server, chip_count=inputs.chip_count),
         idle_chip_count=scenario.hardware.chip_count - inputs.chip_count,
@@ -232,6 +239,7 @@ def training_terms(planned: TrainingPlan, cost: CostModel) -> dict[str, Term]:
             dimension="count",
         ),
         **planned.step.terms,
+        **phase_terms(planned.rows),
         **cost.training_terms(
             token_per_s=planned.step.token_per_s,
             total_tokens=_total_tokens(planned.inputs),
@@ -289,7 +297,8 @@ def training_tables(planned: TrainingPlan) -> dict[str, Any]:
         for name, share in chip_time(planned).items()
         if share > 0
     ]
-    return {"where_time_goes": rows, "training_memory": memory_rows(planned.memory)}
+    operators = training_operator_tables(planned.inputs, planned.rows, phase_terms(planned.rows))
+    return {"where_time_goes": rows, "training_memory": memory_rows(planned.memory), **operators}
 
 
 def resolved_training(planned: TrainingPlan) -> dict[str, Any]:

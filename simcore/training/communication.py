@@ -34,19 +34,21 @@ _BYTES: Final = constant(2.0, "activation_bytes")
 HIDING_FRACTION: Final = 0.9  # of a step's kernels that ZeRO-3's collectives can hide behind
 
 
-def layer_collectives(inputs: TrainingInputs, stage: PipelineStage, kernels: StageKernels) -> Split:
-    """Exposed time per micro-batch of what the layers of a stage exchange."""
-    found = Split()
+def layer_collectives(
+    inputs: TrainingInputs, stage: PipelineStage, kernels: StageKernels
+) -> dict[str, Split]:
+    """Exposed time per micro-batch of what the layers of a stage exchange, by group."""
+    found: dict[str, Split] = {}
     if inputs.parallelism.tp_ranks > 1:
-        found += _tensor(inputs, stage, kernels)
+        found["tensor"] = _tensor(inputs, stage, kernels)
     if inputs.parallelism.ep > 1 and stage.moe_layers:
-        found += expert_exchange(
+        found["expert"] = expert_exchange(
             inputs, stage, passes=_passes(inputs), kernels_s=kernels.forward.total + kernels.backward.total
         )
     if inputs.parallelism.cp > 1:
-        found += _context(inputs, stage, kernels)
+        found["context"] = _context(inputs, stage, kernels)
     if inputs.parallelism.pp > 1:
-        found += _pipeline(inputs)
+        found["pipeline"] = _pipeline(inputs)
     return found
 
 

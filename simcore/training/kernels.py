@@ -18,7 +18,7 @@ from typing import Final
 from simcore.catalog.kernels import Kernels
 from simcore.compute.attention import Flash, Naive
 from simcore.compute.ops import head_operators
-from simcore.compute.stage_attention import stage_attention
+from simcore.compute.stage_attention import StageAttention, stage_attention
 from simcore.parallelism import PipelineStage
 from simcore.training.adapters import adapter_stream_s
 from simcore.training.experts import expert_products, expert_rows_s
@@ -34,8 +34,8 @@ from simcore.training.products import (
 from simcore.training.split import ZERO, Split
 from simcore.why import Term, constant, leaf, minimum, total
 
-_BACKWARD: Final = constant(2.0, "backward_over_forward")
-_FROZEN: Final = constant(1.0, "backward_over_forward_of_frozen_weights")
+BACKWARD: Final = constant(2.0, "backward_over_forward")
+FROZEN: Final = constant(1.0, "backward_over_forward_of_frozen_weights")
 _BYTES: Final = constant(2.0, "activation_bytes")
 
 
@@ -56,8 +56,8 @@ def stage_kernels(inputs: TrainingInputs, stage: PipelineStage, *, with_head: bo
     """The kernels of a stage's layers, and of the LM head where it stands on this stage."""
     tokens = inputs.rank_tokens
     products = _products(inputs, stage, tokens)
-    attention = _attention(inputs, stage, tokens)
-    elementwise = Split(hbm=_elementwise_s(inputs, stage, tokens))
+    attention = core_attention(inputs, stage, tokens)
+    elementwise = Split(hbm=elementwise_s(inputs, stage, tokens))
     if stage.moe_layers:
         products += expert_products(inputs, stage, tokens)
         elementwise += Split(hbm=expert_rows_s(inputs, stage, tokens))
@@ -65,12 +65,10 @@ def stage_kernels(inputs: TrainingInputs, stage: PipelineStage, *, with_head: bo
         elementwise += Split(hbm=adapter_stream_s(inputs, stage, tokens))
     layers = (products + attention + elementwise).named("layers_forward")
     attention_backward = constant(inputs.stack.attention_backward_ratio, "attention_backward_ratio")
-    of_products = _FROZEN if inputs.spec.lora is not None else _BACKWARD
-    backward = (
-        products.times(of_products) + elementwise.times(_BACKWARD) + attention.times(attention_backward)
-    )
+    of_products = FROZEN if inputs.spec.lora is not None else BACKWARD
+    backward = products.times(of_products) + elementwise.times(BACKWARD) + attention.times(attention_backward)
     recomputed = _recomputed(inputs, layers, attention).named("recomputed")
-    head = _head(inputs, tokens) if with_head else Split()
+    head = lm_head(inputs, tokens) if with_head else Split()
     return StageKernels(
         forward=(layers + head).named("forward"),
         backward=(backward + head.times(of_products)).named("backward"),
@@ -78,7 +76,7 @@ def stage_kernels(inputs: TrainingInputs, stage: PipelineStage, *, with_head: bo
         products_s=products.total,
         attention_s=attention.total,
         layers=layers + backward + recomputed,
-        head=(head if with_head else _head(inputs, tokens)).times(constant(1.0) + of_products),
+        head=(head if with_head else lm_head(inputs, tokens)).times(constant(1.0) + of_products),
     )
 
 
@@ -100,7 +98,7 @@ def _products(inputs: TrainingInputs, stage: PipelineStage, tokens: Term) -> Spl
     return timed_products(inputs, counted, tokens)
 
 
-def _head(inputs: TrainingInputs, tokens: Term) -> Split:
+def lm_head(inputs: TrainingInputs, tokens: Term) -> Split:
     """LM head over every token, and the loss's passes over its 32-bit logits."""
     operators = head_operators(inputs.arch, inputs.parallelism)
     split = timed_products(inputs, [(op, op.count) for op in operators if op.name not in SKIPPED], tokens)
@@ -110,26 +108,37 @@ def _head(inputs: TrainingInputs, tokens: Term) -> Split:
     return split + Split(hbm=loss_s)
 
 
-def _attention(inputs: TrainingInputs, stage: PipelineStage, tokens: Term) -> Split:
-    """Core attention of a stage's layers, forward, over all causal pairs of the micro-batch."""
-    stack = inputs.stack
-    cost = stage_attention(
+def attention_cost(inputs: TrainingInputs, stage: PipelineStage) -> StageAttention:
+    """Core attention of a stage's layers by pair; a stack's ratios stand to the plain roofline."""
+    return stage_attention(
         inputs.arch,
         inputs.chip,
-        replace(inputs.calibration, kernels=Kernels()),  # a stack's ratios stand to the plain roofline
+        replace(inputs.calibration, kernels=Kernels()),
         inputs.parallelism,
         stage=stage,
         kv_dtype="bf16",
-        attention=Flash() if stack.attention == "flash" else Naive(),
+        attention=Flash() if inputs.stack.attention == "flash" else Naive(),
         context_tokens=inputs.spec.sequence_length,
     )
+
+
+def attention_keys(inputs: TrainingInputs, cost: StageAttention) -> tuple[Term, Term]:
+    """Mean keys per query over all causal pairs: of whole contexts, and of windows."""
     mean_keys = (inputs.leaf("sequence_length", inputs.spec.sequence_length) / constant(2.0)).named(
         "mean_keys_per_query", "tokens"
     )
-    seconds = tokens * mean_keys * cost.prefill_s_per_pair
+    if not cost.window_tokens:
+        return mean_keys, ZERO
+    return mean_keys, minimum(mean_keys, constant(float(cost.window_tokens), "window_tokens"))
+
+
+def core_attention(inputs: TrainingInputs, stage: PipelineStage, tokens: Term) -> Split:
+    """Core attention of a stage's layers, forward, over all causal pairs of the micro-batch."""
+    stack, cost = inputs.stack, attention_cost(inputs, stage)
+    keys, window_keys = attention_keys(inputs, cost)
+    seconds = tokens * keys * cost.prefill_s_per_pair
     if cost.window_tokens:
-        keys = minimum(mean_keys, constant(float(cost.window_tokens), "window_tokens"))
-        seconds = seconds + tokens * keys * cost.prefill_s_per_window_pair
+        seconds = seconds + tokens * window_keys * cost.prefill_s_per_window_pair
     ratio = stack.ratio(inputs.chip.slug, "attention")
     if ratio != 1.0:
         seconds = seconds * leaf(
@@ -145,7 +154,7 @@ def _attention(inputs: TrainingInputs, stage: PipelineStage, tokens: Term) -> Sp
     return Split(compute=seconds * busy, hbm=seconds * idle if idle.value else ZERO)
 
 
-def _elementwise_s(inputs: TrainingInputs, stage: PipelineStage, tokens: Term) -> Term:
+def elementwise_s(inputs: TrainingInputs, stage: PipelineStage, tokens: Term) -> Term:
     """Norms, residual adds, dropout and activations of the layers, forward: bytes only."""
     arch, tp = inputs.arch, tp_term(inputs)
     stream = constant(8.0, "stream_passes") * arch.leaf("hidden")

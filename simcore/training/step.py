@@ -28,9 +28,21 @@ from simcore.training.kernels import StageKernels, stage_kernels
 from simcore.training.split import RESOURCES, Split
 from simcore.why import Term, constant, leaf, total
 
-__all__ = ["RESOURCES", "TrainingStep", "training_step"]
+__all__ = ["RESOURCES", "TimedStage", "TrainingStep", "training_step"]
 
 OPTIMIZER_BYTES: Final = 30.0  # fp32 copy and two moments read and written, gradient read, weights written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedStage:
+    """A stage with the time that one micro-batch takes in it; `micro_batch` is the sum of the other parts."""
+
+    stage: PipelineStage
+    kernels: StageKernels
+    exchanged: Mapping[str, Split]
+    predicting: Split  # further tokens
+    host_wait_s: Term
+    micro_batch: Split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +51,8 @@ class TrainingStep:
 
     step_s: Term
     split: Split
-    kernels: StageKernels
+    slowest: TimedStage
+    once: Mapping[str, Split]  # per step: data collectives, optimiser, what stands between steps
     token_per_s: Term
     mfu_fraction: Term
     hfu_fraction: Term
@@ -61,16 +74,6 @@ class TrainingStep:
         return found if self.days is None else found | {"training.days": self.days}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Stage:
-    """A stage with the time that one micro-batch takes in it."""
-
-    stage: PipelineStage
-    kernels: StageKernels
-    exchanged: Split
-    micro_batch: Split
-
-
 def training_step(inputs: TrainingInputs) -> TrainingStep:
     """Time of one optimiser step, with what follows from it."""
     slowest = _slowest_stage(inputs)
@@ -80,8 +83,8 @@ def training_step(inputs: TrainingInputs) -> TrainingStep:
     )
     per_batch = slowest.micro_batch
     running = per_batch.times(batches)
-    split = running + _bubble(inputs, per_batch) + _per_step(inputs, slowest, per_batch, running)
-    split = split.named("step")
+    once = _per_step(inputs, slowest, running)
+    split = (running + _bubble(inputs, per_batch) + sum(once.values(), Split())).named("step")
     step = split.total.named("training.step_s", "s")
     tokens = inputs.leaf("global_batch_tokens", inputs.spec.global_batch_tokens)
     per_second = (tokens / step).named("training.token_per_s", "token_per_s")
@@ -93,7 +96,8 @@ def training_step(inputs: TrainingInputs) -> TrainingStep:
     return TrainingStep(
         step_s=step,
         split=split,
-        kernels=slowest.kernels,
+        slowest=slowest,
+        once=once,
         token_per_s=per_second,
         mfu_fraction=(useful / attainable).named("training.mfu_fraction", "fraction"),
         hfu_fraction=((useful + again) / attainable).named("training.hfu_fraction", "fraction"),
@@ -103,7 +107,7 @@ def training_step(inputs: TrainingInputs) -> TrainingStep:
     )
 
 
-def _slowest_stage(inputs: TrainingInputs) -> _Stage:
+def _slowest_stage(inputs: TrainingInputs) -> TimedStage:
     """The stage with most layers, or the last one where the LM head makes it slower."""
     last = pipeline_stages(inputs.arch, inputs.parallelism.pp)[-1]
     fullest = bottleneck_stage(inputs.arch, inputs.parallelism.pp)
@@ -111,14 +115,23 @@ def _slowest_stage(inputs: TrainingInputs) -> _Stage:
     return max(timed, key=lambda one: one.micro_batch.total.value)
 
 
-def _timed(inputs: TrainingInputs, stage: PipelineStage) -> _Stage:
+def _timed(inputs: TrainingInputs, stage: PipelineStage) -> TimedStage:
     kernels = stage_kernels(inputs, stage, with_head=stage.is_last)
     exchanged = layer_collectives(inputs, stage, kernels)
-    work = kernels.forward + kernels.backward + kernels.recomputed + exchanged
+    every = sum(exchanged.values(), Split())
+    predicting = Split()
     if inputs.spec.multi_token_prediction:
-        work += _predicting(inputs, stage, kernels, exchanged)
-    work += Split(overhead=host_wait_s(inputs, stage, work))
-    return _Stage(stage=stage, kernels=kernels, exchanged=exchanged, micro_batch=work.named("micro_batch"))
+        predicting = _predicting(inputs, stage, kernels, every)
+    work = kernels.forward + kernels.backward + kernels.recomputed + every + predicting
+    waited = host_wait_s(inputs, stage, work)
+    return TimedStage(
+        stage=stage,
+        kernels=kernels,
+        exchanged=exchanged,
+        predicting=predicting,
+        host_wait_s=waited,
+        micro_batch=(work + Split(overhead=waited)).named("micro_batch"),
+    )
 
 
 def _predicting(
@@ -146,7 +159,7 @@ def _bubble_fraction(inputs: TrainingInputs, batches: Term) -> Term:
     return (waits / (ideal + waits)).named("training.bubble_fraction", "fraction")
 
 
-def _per_step(inputs: TrainingInputs, slowest: _Stage, per_batch: Split, running: Split) -> Split:
+def _per_step(inputs: TrainingInputs, slowest: TimedStage, running: Split) -> dict[str, Split]:
     """What happens once per step: data collectives, optimiser, overhead."""
     kernels = slowest.kernels
     backward = kernels.backward + kernels.recomputed
@@ -163,7 +176,11 @@ def _per_step(inputs: TrainingInputs, slowest: _Stage, per_batch: Split, running
         kind="assumption",
         source="gradient norm, loss scale, logging; between steps",
     )
-    return data + Split(hbm=_optimizer_s(inputs, slowest.stage), overhead=overhead)
+    return {
+        "data_collectives": data,
+        "optimizer": Split(hbm=_optimizer_s(inputs, slowest.stage)),
+        "between_steps": Split(overhead=overhead),
+    }
 
 
 def _optimizer_s(inputs: TrainingInputs, stage: PipelineStage) -> Term:
