@@ -12,15 +12,87 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext as _
 
-from simcore.errors import Message
+from simcore.errors import Message, Phrases
 from simcore.glossary import entry, resource_label, statistic
+from simcore.term_names import OPERATORS, term_label
 from simcore.units import dimension_of
 
 _EFFECT: Final = re.compile(r"^(?P<what>[\w .-]+?) (?P<size>[\d.,]+)(?P<times>%| times) (?P<how>[a-z]+)$")
 _LABELLED: Final = re.compile(r"^(?P<label>[A-Za-z][\w ,./()-]*?)(?P<rest>:? [×+−\d(→].*)$")
+
+# Sentences that the core puts together around a citation or a number: how they are read, how they are said.
+_SOURCES: Final = tuple(
+    (re.compile(pattern), template)
+    for pattern, template in (
+        (r"(?P<title>.+), recalled", gettext_noop("%(title)s, recalled")),
+        (r"(?P<title>.+), standing in", gettext_noop("%(title)s, standing in")),
+        (r"(?P<title>.+), implied prices", gettext_noop("%(title)s, implied prices")),
+        (
+            r"(?P<title>.+), through our reference table of model shapes",
+            gettext_noop("%(title)s, through our reference table of model shapes"),
+        ),
+        (r"your override: (?P<typed>.+)", gettext_noop("your override: %(typed)s")),
+        (
+            r"memory that the driver reports, in logs of engine starts: (?P<printed>.+)",
+            gettext_noop("memory that the driver reports, in logs of engine starts: %(printed)s"),
+        ),
+        (r"shape of (?P<model>.+)", gettext_noop("shape of %(model)s")),
+        (r"config\.json of (?P<model>.+)", gettext_noop("config.json of %(model)s")),
+        (r"start logs of (?P<engine>.+)", gettext_noop("start logs of %(engine)s")),
+        (
+            r"fit to start logs of vLLM, constants of (?P<version>\S+) and later",
+            gettext_noop("fit to start logs of vLLM, constants of %(version)s and later"),
+        ),
+        (
+            r"fit to start logs of vLLM, constants of (?P<version>\S+) and before",
+            gettext_noop("fit to start logs of vLLM, constants of %(version)s and before"),
+        ),
+        (
+            r"fit of (?P<count>\d+) decode steps of (?P<engine>.+) on (?P<chip>.+)",
+            gettext_noop("fit of %(count)s decode steps of %(engine)s on %(chip)s"),
+        ),
+        (r"fit of (?P<rows>.+)", gettext_noop("fit of %(rows)s")),
+        (r"middle of the fits of (?P<rows>.+)", gettext_noop("middle of the fits of %(rows)s")),
+        (
+            r"mean error (?P<size>\d+%) on rows not fitted",
+            gettext_noop("mean error %(size)s on rows not fitted"),
+        ),
+        (r"mean error (?P<size>\d+%)", gettext_noop("mean error %(size)s")),
+        (
+            r"taken from (?P<chip>.+), where it was measured",
+            gettext_noop("taken from %(chip)s, where it was measured"),
+        ),
+        (r"as measured on (?P<chip>.+)", gettext_noop("as measured on %(chip)s")),
+        (r"(?P<count>[\d,]+) tokens", gettext_noop("%(count)s tokens")),
+        (
+            r"Daly 2006, for writes of (?P<write>[\d,.]+) s and (?P<between>[\d,.]+) s between failures",
+            gettext_noop("Daly 2006, for writes of %(write)s s and %(between)s s between failures"),
+        ),
+        (
+            r"largest goodput reached 97 % of the time, binomial over cubes",
+            gettext_noop("largest goodput reached 97 %% of the time, binomial over cubes"),
+        ),
+        (
+            r"mean-field iteration at a batch of (?P<batch>[\d.,e+]+)",
+            gettext_noop("mean-field iteration at a batch of %(batch)s"),
+        ),
+        (r"the most cubic torus of all cubes", gettext_noop("the most cubic torus of all cubes")),
+        (r"binomial over (?P<count>[\d,]+) cubes", gettext_noop("binomial over %(count)s cubes")),
+        (r"(?P<fabric>\w+), counted", gettext_noop("%(fabric)s, counted")),
+        (
+            r"(?P<statistic>\w+) of (?P<count>[\d,]+) simulated, seed (?P<seed>\d+)",
+            gettext_noop("%(statistic)s of %(count)s simulated, seed %(seed)s"),
+        ),
+        (
+            r"run of (?P<count>[\d,]+) simulated requests, seed (?P<seed>\d+)",
+            gettext_noop("run of %(count)s simulated requests, seed %(seed)s"),
+        ),
+        (r"(?P<title>.+): (?P<printed>.+?)", gettext_noop("%(title)s: %(printed)s")),
+    )
+)
 
 _ACRONYMS: Final = frozenset(
     {"qkv", "mlp", "lm", "kv", "nic", "hbm", "l2", "cpu", "gemm", "moe", "mla", "ocs"}
@@ -52,42 +124,34 @@ def plain_name(name: str) -> str:
 
 def operator(name: str) -> str:
     """An operator of a step, or a part of its time, in words; else the name as it reads without its unit."""
-    names = {
-        "qkv": _("Q, K and V"),
-        "kv": _("K and V"),
-        "q": _("Q"),
-        "q_latent": _("Q into latents"),
-        "q_up": _("Q from latents"),
-        "kv_latent": _("K and V into latents"),
-        "kv_up": _("K and V from latents"),
-        "attention": _("Attention"),
-        "decode_attention": _("Attention in decode"),
-        "prefill_attention": _("Attention in prefill"),
-        "attention_gate": _("Attention gate"),
-        "attention_output": _("Attention output"),
-        "output_down": _("Attention output into ranks"),
-        "output_up": _("Attention output from ranks"),
-        "mlp_up": _("MLP up"),
-        "mlp_down": _("MLP down"),
-        "router": _("Router"),
-        "experts": _("Experts"),
-        "shared_experts_up": _("Shared experts up"),
-        "shared_experts_down": _("Shared experts down"),
-        "state_update": _("State update"),
-        "norms_and_activations": _("Norms and activations"),
-        "lm_head": _("LM head"),
-        "sampling": _("Sampling"),
-        "launch": _("Launches"),
-        "eager_host": _("Launches by the host"),
-        "all_reduce": _("All-reduces"),
-        "communication": _("All-reduces"),
-        "rank_wait": _("Ranks wait"),
-        "host": _("Host"),
-        "linear": _("Layers without attention"),
-        "head": _("LM head and sampling"),
-        "overhead": _("Host"),
-    }
-    return names.get(name) or plain_name(name)
+    return term(OPERATORS.get(name, "")) or plain_name(name)
+
+
+def term_name(name: str) -> str:
+    """A name of a Why tree in words; one that no table has, as it reads."""
+    if "." in name and entry(name):
+        return label(name)
+    found = term_label(name)
+    if found is None:
+        return plain_name(name)
+    words = {key: gettext(word) for key, word in found.words.items()}
+    return capitalised(gettext(found.template).format(**words))
+
+
+def source(text: str) -> str:
+    """Where a value comes from: citations stay, what the core says of them is translated."""
+    return _("; ").join(_source_piece(piece) for piece in text.split("; ")) if text else ""
+
+
+def _source_piece(piece: str) -> str:
+    whole = gettext(piece)
+    if whole != piece:
+        return whole
+    for pattern, template in _SOURCES:
+        if found := pattern.fullmatch(piece):
+            words = {key: _source_piece(word) for key, word in found.groupdict().items()}
+            return gettext(template) % words
+    return piece
 
 
 def help_text(name: str) -> str:
@@ -107,7 +171,11 @@ def resource(name: str) -> str:
 
 def resource_in_text(name: str) -> str:
     """The same inside a sentence: "compute", but still "HBM"."""
-    text = resource(name)
+    return in_text(resource(name))
+
+
+def in_text(text: str) -> str:
+    """A label inside a sentence or formula: its capital goes, unless it is an acronym's."""
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
@@ -121,19 +189,33 @@ def translated(message: Message | Mapping[str, Any]) -> str:
         text = str(message.get("text") or message.get("message") or "")
     if not template:
         return text
-    words = {key: _phrase(value) if isinstance(value, str) else value for key, value in params.items()}
+    words = {key: _param(value) for key, value in params.items()}
     try:
         return gettext(template).format(**words)
     except (KeyError, IndexError, ValueError, TypeError):
         return text or template
 
 
+def _param(value: Any) -> Any:
+    """A param in the reader's language: messages inside it, words of the core, or a number as it is."""
+    if isinstance(value, Phrases):
+        return _("; ").join(translated(message) for message in value.messages)
+    if isinstance(value, Mapping) and "phrases" in value:
+        return _("; ").join(translated(message) for message in value["phrases"])
+    return _phrase(value) if isinstance(value, str) else value
+
+
 def _phrase(value: str) -> str:
     """A param's words: as a whole where they are known, else piece by piece between commas."""
     if not value:
         return value
-    whole = gettext(value)
-    return whole if whole != value else ", ".join(_piece(piece) for piece in value.split(", "))
+    for whole in (value, value.replace("_", " ")):
+        if gettext(whole) != whole:
+            return gettext(whole)
+    base, _space, mark = value.rpartition(" ")
+    if statistic(f"x.{mark}") and gettext(base) != base:
+        return f"{gettext(base)} {_(mark) if mark in ('mean', 'max', 'min') else mark}"
+    return ", ".join(_piece(piece) for piece in value.split(", "))
 
 
 def _piece(piece: str) -> str:

@@ -38,8 +38,25 @@ class Message:
             "path": self.path,
             "message": self.text,
             "template": self.template,
-            "params": dict(self.params),
+            "params": {key: _plain(value) for key, value in self.params.items()},
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Phrases:
+    """Messages inside a message: a param whose text the web translates piece by piece."""
+
+    messages: tuple[Message, ...]
+
+    def __str__(self) -> str:
+        return "; ".join(message.text for message in self.messages)
+
+
+def _plain(param: Any) -> Any:
+    """A param as it stands in a document."""
+    if isinstance(param, Phrases):
+        return {"phrases": [message.as_dict() for message in param.messages]}
+    return param
 
 
 class TrimtabError(Exception):

@@ -30,7 +30,7 @@ _OPERATIONS: Final[dict[str, Callable[..., float]]] = {
     "sqrt": math.sqrt,
     "pow": lambda a, b: a**b,
 }
-_INFIX: Final = {"+": " + ", "-": " − ", "*": " × ", "/": " / "}
+INFIX: Final = {"+": " + ", "-": " − ", "*": " × ", "/": " / "}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,7 +136,8 @@ def sqrt(term: Term) -> Term:
 
 def simulated(value: float, name: str, *, statistic: str, count: int, seed: int) -> Term:
     """A number that an engine produced: its leaf says which statistic, over how many, with which seed."""
-    return leaf(value, name, kind="simulated", source=f"{statistic} of {count:,} simulated, seed {seed}")
+    of = f"{statistic} of {count:,} simulated" if statistic else f"run of {count:,} simulated requests"
+    return leaf(value, name, kind="simulated", source=f"{of}, seed {seed}")
 
 
 def evaluate(term: Term, replaced: Mapping[str, float]) -> float:
@@ -190,13 +191,27 @@ def as_dict(term: Term) -> dict[str, Any]:
     return node
 
 
+def from_dict(node: Mapping[str, Any]) -> Term:
+    """The tree that `as_dict` wrote."""
+    return Term(
+        node["value"],
+        op=node["op"],
+        args=tuple(from_dict(arg) for arg in node.get("args", ())),
+        name=node.get("name", ""),
+        dimension=node["dimension"],
+        kind=node.get("kind", "derived"),
+        source=node.get("source", ""),
+        path=node.get("path", ""),
+    )
+
+
 def formula(term: Term) -> str:
     """One line: the term's own operation over its named arguments."""
     if term.op == "leaf":
         return term.name
     parts = [_operand(arg, term.op) for arg in term.args]
-    if term.op in _INFIX:
-        return _INFIX[term.op].join(parts)
+    if term.op in INFIX:
+        return INFIX[term.op].join(parts)
     return f"{term.op}({', '.join(parts)})"
 
 
@@ -205,7 +220,7 @@ def _operand(term: Term, parent: str) -> str:
         return term.name or term.text
     inner = formula(term)
     flat = term.op == parent and parent in ("+", "*")
-    return f"({inner})" if term.op in _INFIX and not flat else inner
+    return f"({inner})" if term.op in INFIX and not flat else inner
 
 
 def as_text(term: Term, *, depth: int = 0) -> str:
@@ -216,7 +231,7 @@ def as_text(term: Term, *, depth: int = 0) -> str:
         origin = term.source or (f"input {term.path}" if term.path else term.kind)
         return f"{head}   ({origin}){mark}"
     lines = [head + f"   = {formula(term)}" if term.name else head]
-    lines += [as_text(arg, depth=depth + 1) for arg in term.args if arg.kind != "constant"]
+    lines += [as_text(arg, depth=depth + 1) for arg in term.args if not is_plain_number(arg)]
     return "\n".join(lines)
 
 
@@ -236,6 +251,11 @@ def _latex_rows(term: Term, rows: list[str], seen: set[str]) -> None:
         rows.append(f"{_latex_name(name)} &= {_latex(term)} = \\text{{{term.text}}}".replace("%", "\\%"))
     for arg in _named_below(term):
         _latex_rows(arg, rows, seen)
+
+
+def is_plain_number(term: Term) -> bool:
+    """A number of the formula itself, such as 2, which needs no line of its own."""
+    return term.kind == "constant" and term.name in ("", f"{term.value:g}")
 
 
 def _named_below(term: Term) -> list[Term]:

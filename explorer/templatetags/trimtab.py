@@ -32,15 +32,6 @@ register = template.Library()
 
 _UP: Final = "M5 0 10 9H0Z"
 _DOWN: Final = "M0 0H10L5 9Z"
-_LEAF_DOTS: Final = {
-    "input": "you",
-    "catalog": "ds",
-    "calibrated": "cal",
-    "assumption": "def",
-    "constant": "",
-    "simulated": "sim",
-    "derived": "",
-}
 
 
 @register.filter
@@ -100,12 +91,6 @@ def change(delta: Delta | None, *, origin: bool = True) -> SafeString:
 def dot(kind: str, title: str = "") -> SafeString:
     """Where a value comes from: ds datasheet, cal calibrated, def assumption, you yours, sim simulated."""
     return format_html('<i class="dot {}" title="{}"></i>', kind, title)
-
-
-@register.filter
-def leaf_dot(kind: str) -> str:
-    """The dot of a Why leaf's kind."""
-    return _LEAF_DOTS.get(kind, "")
 
 
 @register.filter
@@ -186,21 +171,6 @@ def tab_label(tab: str) -> str:
 
 
 @register.filter
-def node_name(node: Mapping[str, Any]) -> str:
-    """A Why node's name in words: the glossary's label, or its own name."""
-    name = str(node.get("name") or "")
-    if not name:
-        return formula_words(str(node.get("formula") or node.get("text") or ""))
-    return wording.label(name)
-
-
-@register.filter
-def is_open(level: int) -> bool:
-    """The first level of a derivation is open, deeper ones fold."""
-    return level < 1
-
-
-@register.filter
 def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -209,12 +179,6 @@ def is_number(value: object) -> bool:
 def is_hatched(resource: str) -> bool:
     """Whether a resource's mark carries a hatch beside its colour."""
     return resource in style.HATCHED
-
-
-@register.filter
-def formula_words(formula: str) -> str:
-    """A formula with its names as words, without the units that its numbers carry."""
-    return re.sub(r"_(s|bytes|flop|count|fraction|tokens)(?=\b|_per_)", "", formula).replace("_", " ")
 
 
 @register.filter

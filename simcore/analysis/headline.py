@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from simcore import glossary
 from simcore.analysis.compare import InputRow, input_rows
-from simcore.errors import Message
+from simcore.errors import Message, Phrases
 from simcore.units import dimension_of, printed_text, quantity
 
 Document = Mapping[str, Any]
@@ -41,23 +41,27 @@ def headline(baseline: Document, current: Document) -> list[Message]:
     return [_wiring(baseline, current, changed)]
 
 
-def change_text(changed: Sequence[InputRow]) -> str:
+def change_text(changed: Sequence[InputRow]) -> Phrases:
     """The change in a few words: `HBM bandwidth ×2`, `Fabric clos → rail_only`, `Changing 3 inputs`."""
     if len(changed) > 1:
         kinds = [row for row in changed if row.path.endswith(".kind")]
         if len(kinds) != 1:
-            return f"Changing {len(changed)} inputs"
+            return _phrase("inputs", template="Changing {count} inputs", count=len(changed))
         changed = kinds
     row = changed[0]
     factor = _factor(row)
     if factor is not None:
-        return f"{row.label} ×{factor:g}"
-    before, after = row.values[0], row.values[-1]
-    return (
-        f"{row.label} {_shown(before)} → {_shown(after)}"
-        if before is not None
-        else f"{row.label} {_shown(after)}"
+        return _phrase("factor", template="{label} ×{factor:g}", label=row.label, factor=factor)
+    before, after = row.values[0], _shown(row.values[-1])
+    if before is None:
+        return _phrase("set", template="{label} {after}", label=row.label, after=after)
+    return _phrase(
+        "change", template="{label} {before} → {after}", label=row.label, before=_shown(before), after=after
     )
+
+
+def _phrase(code: str, *, template: str, **params: Any) -> Phrases:
+    return Phrases((Message(code=f"phrase.{code}", template=template, params=params),))
 
 
 def _shown(value: Any) -> str:
@@ -195,9 +199,19 @@ def _wiring(baseline: Document, current: Document, changed: Sequence[InputRow]) 
             template="{change} changes next to nothing here",
             params={"change": change_text(changed)},
         )
-    parts = ", ".join(
-        f"{glossary.label(metric)} {_printed(metric, before[metric])} → {_printed(metric, after[metric])}"
-        for metric in moved[:2]
+    parts = Phrases(
+        tuple(
+            Message(
+                code="phrase.change",
+                template="{label} {before} → {after}",
+                params={
+                    "label": glossary.label(metric),
+                    "before": _printed(metric, before[metric]),
+                    "after": _printed(metric, after[metric]),
+                },
+            )
+            for metric in moved[:2]
+        )
     )
     islands = int(after.get("fabric.island_count", 1))
     if islands > 1:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from simcore.catalog.kernels import Residuals
 from simcore.catalog.types import Calibration
-from simcore.errors import Message
+from simcore.errors import Message, Phrases
 from simcore.plan.types import ServingPlan
 
 LEVEL: Final = 0.9
@@ -31,22 +31,25 @@ class Band:
 
     low_ratio: float
     high_ratio: float
-    basis: str
+    basis: tuple[Message, ...]
 
     def around(self, value: float) -> dict[str, Any]:
+        """`basis` is the English sentence, `reasons` the messages that it is made of."""
         return {
             "low": value * self.low_ratio,
             "high": value * self.high_ratio,
             "level": LEVEL,
-            "basis": self.basis,
+            "basis": str(Phrases(self.basis)),
+            "reasons": [message.as_dict() for message in self.basis],
         }
 
-    def widened(self, low_ratio: float, high_ratio: float, reason: str) -> Band:
+    def widened(self, low_ratio: float, high_ratio: float, *reasons: Message) -> Band:
+        wider = Message(code="band.wider", template="wider: {reasons}", params={"reasons": Phrases(reasons)})
         return replace(
             self,
             low_ratio=self.low_ratio * min(1.0, low_ratio),
             high_ratio=self.high_ratio * max(1.0, high_ratio),
-            basis=f"{self.basis}; wider: {reason}",
+            basis=(*self.basis, wider),
         )
 
     @property
@@ -82,29 +85,50 @@ def extrapolation(serving: ServingPlan) -> list[Message]:
         Message(
             code="compute.extrapolated",
             template="Step times are extrapolated: {reasons}; their error bands are wider",
-            params={"reasons": "; ".join(beyond)},
+            params={"reasons": Phrases(tuple(beyond))},
             path="serving",
         )
     ]
 
 
-def _beyond(serving: ServingPlan) -> list[str]:
+def _beyond(serving: ServingPlan) -> list[Message]:
     pool, calibration = serving.pool, serving.inputs.calibration
     reach, point = calibration.step_range, pool.operating_point
     if reach is None:
-        return ["no served model was measured on this chip"]
+        return [Message(code="beyond.no_steps", template="no served model was measured on this chip")]
     found = []
     if point.batch > reach.most_sequences_count:
-        found.append(f"{point.batch:.0f} sequences, measured up to {reach.most_sequences_count:.0f}")
+        found.append(
+            Message(
+                code="beyond.batch",
+                template="{got:,.0f} sequences, measured up to {most:,.0f}",
+                params={"got": point.batch, "most": reach.most_sequences_count},
+            )
+        )
     if point.context_tokens > reach.most_context_tokens:
         found.append(
-            f"{point.context_tokens:,.0f} tokens of context, measured up to {reach.most_context_tokens:,.0f}"
+            Message(
+                code="beyond.context",
+                template="{got:,.0f} tokens of context, measured up to {most:,.0f}",
+                params={"got": point.context_tokens, "most": reach.most_context_tokens},
+            )
         )
     ranks = pool.parallelism.tp_ranks
     if ranks > reach.most_ranks_count:
-        found.append(f"{ranks} tensor parallel ranks, measured up to {reach.most_ranks_count:.0f}")
+        found.append(
+            Message(
+                code="beyond.ranks",
+                template="{got} tensor parallel ranks, measured up to {most:,.0f}",
+                params={"got": ranks, "most": reach.most_ranks_count},
+            )
+        )
     if not _is_plain(serving):
-        found.append("a model that is not dense with grouped-query attention, which alone was measured")
+        found.append(
+            Message(
+                code="beyond.model",
+                template="a model that is not dense with grouped-query attention, which alone was measured",
+            )
+        )
     return found
 
 
@@ -119,21 +143,24 @@ def _step_band(serving: ServingPlan, phase: str) -> Band:
     if arch.is_moe:
         experts = _expert_residuals(calibration, serving.inputs.weights_dtype)
         if experts is None:
-            unknown = "expert layers were not measured on this chip, an assumption"
+            unknown = Message(
+                code="band.experts_unmeasured",
+                template="expert layers were not measured on this chip, an assumption",
+            )
             band = band.widened(1 / _UNMEASURED_EXPERTS_RATIO, _UNMEASURED_EXPERTS_RATIO, unknown)
         else:
-            band = band.widened(experts.p5_ratio, experts.p95_ratio, "residuals of expert layers")
+            known = Message(code="band.experts", template="residuals of expert layers")
+            band = band.widened(experts.p5_ratio, experts.p95_ratio, known)
     if serving.pool.chip.vendor != "NVIDIA":
-        band = band.widened(
-            1 / _OTHER_VENDOR_RATIO, _OTHER_VENDOR_RATIO, "another vendor's chip, an assumption"
-        )
+        other = Message(code="band.other_vendor", template="another vendor's chip, an assumption")
+        band = band.widened(1 / _OTHER_VENDOR_RATIO, _OTHER_VENDOR_RATIO, other)
     beyond = [] if calibration.step_range is None else _beyond(serving)
     if beyond:
-        band = band.widened(math.sqrt(band.low_ratio), math.sqrt(band.high_ratio), "; ".join(beyond))
+        band = band.widened(math.sqrt(band.low_ratio), math.sqrt(band.high_ratio), *beyond)
     return band
 
 
-def _nearest(serving: ServingPlan, phase: str) -> tuple[str, Residuals]:
+def _nearest(serving: ServingPlan, phase: str) -> tuple[Message, Residuals]:
     """The regime whose residuals stand for this engine and chip, and how it is named."""
     calibration, engine = serving.inputs.calibration, serving.inputs.engine
     own = {
@@ -142,24 +169,57 @@ def _nearest(serving: ServingPlan, phase: str) -> tuple[str, Residuals]:
         if name.startswith(f"{phase}.") and not calibration.is_class_default
     }
     if engine.name == _EAGER and "decode.vLLM 0.2" in calibration.residuals and phase == "tpot":
-        return f"decode steps of {_EAGER} on this chip", calibration.residuals["decode.vLLM 0.2"]
+        eager = Message(
+            code="band.decode_steps",
+            template="decode steps of {engine} on this chip",
+            params={"engine": _EAGER},
+        )
+        return eager, calibration.residuals["decode.vLLM 0.2"]
     for name, found in own.items():
         if name.split()[0] == engine.family:
-            return f"{_SAID[phase]} of {engine.family} on this chip", found
+            return _on_this_chip(phase, engine.family), found
     if own:
         name, found = next(iter(own.items()))
-        return f"{_SAID[phase]} of {name.split()[0]} on this chip", found
+        return _on_this_chip(phase, name.split()[0]), found
     kind = "kernels" if calibration.kernels.gemm else "class"
-    said = "chips whose kernels alone were fitted" if kind == "kernels" else "chips that were not measured"
-    return f"{_SAID[phase]} on {said}", serving.inputs.default_residuals[f"{phase}.{kind}"]
+    elsewhere = _on_others(phase, fitted_kernels=kind == "kernels")
+    return elsewhere, serving.inputs.default_residuals[f"{phase}.{kind}"]
 
 
-_SAID: Final = {"tpot": "time per output token", "ttft": "median time to first token"}
+def _on_this_chip(phase: str, engine: str) -> Message:
+    return Message(
+        code=f"band.{phase}.chip",
+        template="{what} of {engine} on this chip",
+        params={"what": _SAID[phase], "engine": engine},
+    )
 
 
-def _of(name: str, residuals: Residuals) -> Band:
-    basis = f"{name}: {residuals.row_count} measurements that were not fitted"
-    return Band(low_ratio=residuals.p5_ratio, high_ratio=residuals.p95_ratio, basis=basis)
+_SAID: Final = {
+    "tpot": Phrases((Message(code="band.tpot", template="time per output token"),)),
+    "ttft": Phrases((Message(code="band.ttft", template="median time to first token"),)),
+}
+
+
+def _on_others(phase: str, *, fitted_kernels: bool) -> Message:
+    params = {"what": _SAID[phase]}
+    if fitted_kernels:
+        return Message(
+            code=f"band.{phase}.kernels",
+            template="{what} on chips whose kernels alone were fitted",
+            params=params,
+        )
+    return Message(
+        code=f"band.{phase}.class", template="{what} on chips that were not measured", params=params
+    )
+
+
+def _of(regime: Message, residuals: Residuals) -> Band:
+    basis = Message(
+        code="band.regime",
+        template="{regime}: {rows:,} measurements that were not fitted",
+        params={"regime": Phrases((regime,)), "rows": residuals.row_count},
+    )
+    return Band(low_ratio=residuals.p5_ratio, high_ratio=residuals.p95_ratio, basis=(basis,))
 
 
 def _prefill_band(serving: ServingPlan) -> Band:
@@ -167,12 +227,19 @@ def _prefill_band(serving: ServingPlan) -> Band:
     calibration, engine = serving.inputs.calibration, serving.inputs.engine
     eager = calibration.residuals.get(f"prefill.{_EAGER}")
     if engine.name == _EAGER and eager is not None:
-        return _of(f"prefills of {_EAGER} on this chip", eager)
-    products = calibration.residuals.get(f"gemm.{serving.inputs.weights_dtype}")
+        prefills = Message(
+            code="band.prefills", template="prefills of {engine} on this chip", params={"engine": _EAGER}
+        )
+        return _of(prefills, eager)
+    dtype = serving.inputs.weights_dtype
+    products = calibration.residuals.get(f"gemm.{dtype}")
     if products is None:
-        unmeasured = serving.inputs.default_residuals["tpot.class"]
-        return _of("time per output token on chips that were not measured", unmeasured)
-    return _of(f"matrix products in {serving.inputs.weights_dtype} on this chip", products)
+        unknown = _on_others("tpot", fitted_kernels=False)
+        return _of(unknown, serving.inputs.default_residuals["tpot.class"])
+    known = Message(
+        code="band.products", template="matrix products in {dtype} on this chip", params={"dtype": dtype}
+    )
+    return _of(known, products)
 
 
 def _expert_residuals(calibration: Calibration, weights_dtype: str) -> Residuals | None:

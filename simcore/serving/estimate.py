@@ -68,25 +68,32 @@ def latency_terms(lane: LaneLoad, table: StepTimeTable, scheduler: SchedulerPara
     batch = lane.batch
     each_s = lane.iteration_s(batch)
     prompt_s, share_s = prompt_iterations_s(table, scheduler, lane.curve.mix, batch)
-    ahead_s = _leaf(_prompts_ahead_s(lane, share_s), "prompts_ahead_s", "M/G/1 over the prefill work")
+    ahead_s = _leaf(_prompts_ahead_s(lane, share_s), "prompts_ahead_s", source="M/G/1 over the prefill work")
     ttft_s = total(
-        _leaf(_seat_wait_s(lane), "seat_wait_s", "M/G/c over the sequences that a replica holds"),
+        _leaf(_seat_wait_s(lane), "seat_wait_s", source="M/G/c over the sequences that a replica holds"),
         _leaf(
-            -math.expm1(-batch) * 0.5 * each_s, "iteration_rest_s", "half an iteration where the lane is busy"
+            -math.expm1(-batch) * 0.5 * each_s,
+            "iteration_rest_s",
+            source="half an iteration where the lane is busy",
         ),
         ahead_s,
-        _leaf(prompt_s, "own_prompt_s", "the prompt's own chunks beside the decodes"),
-        _leaf(table.front_end_s, "front_end_s", "the engine's front end, outside of all steps"),
+        _leaf(prompt_s, "own_prompt_s", source="the prompt's own chunks beside the decodes"),
+        _leaf(table.front_end_s, "front_end_s", source="the engine's front end, outside of all steps"),
     )
-    share = _leaf(_per_answer(lane.output_tokens), "mean_inverse_answer_ratio", "mean of 1 / (output - 1)")
-    tpot_s = _leaf(each_s, "iteration_s", f"mean-field iteration at a batch of {batch:.3g}") + ahead_s * share
+    share = _leaf(
+        _per_answer(lane.output_tokens), "mean_inverse_answer_ratio", source="mean of 1 / (output - 1)"
+    )
+    tpot_s = (
+        _leaf(each_s, "iteration_s", source=f"mean-field iteration at a batch of {batch:.3g}")
+        + ahead_s * share
+    )
     return {
         "serving.estimate.ttft_s": ttft_s.named("serving.estimate.ttft_s"),
         "serving.estimate.tpot_s": tpot_s.named("serving.estimate.tpot_s"),
     }
 
 
-def _leaf(value: float, name: str, source: str) -> Term:
+def _leaf(value: float, name: str, *, source: str) -> Term:
     return leaf(value, name, kind="derived", source=source)
 
 

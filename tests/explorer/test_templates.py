@@ -38,7 +38,6 @@ def page(template: str, **context: Any) -> str:
         ('{{ None|quantity:"step_s" }}', "–"),
         ("{{ 0.146|percent }}", "14.6 %"),
         ("{{ 65536|thousands }}", "65,536"),
-        ('{{ "qkv_s + launch_s_per_layer"|formula_words }}', "qkv + launch per layer"),
     ],
 )
 def test_it_prints_numbers_with_their_unit(source: str, shown: str) -> None:

@@ -1,7 +1,10 @@
 """Each headline has its band, wide where little was measured, and a point beyond what was measured says so."""
 
+import json
+
 import pytest
 
+from simcore.errors import Message
 from simcore.plan.bands import LEVEL, Band
 
 HEADLINES = {
@@ -114,7 +117,14 @@ def test_a_point_outside_has_a_wider_band(planner):
 
 
 def test_the_band_of_a_rate_is_that_of_the_time_turned_round():
-    band = Band(low_ratio=0.8, high_ratio=1.25, basis="made")
+    band = Band(low_ratio=0.8, high_ratio=1.25, basis=(Message(code="made", template="made"),))
     assert band.inverse.low_ratio == pytest.approx(0.8)
     assert band.inverse.high_ratio == pytest.approx(1.25)
-    assert band.around(2.0) == {"low": 1.6, "high": 2.5, "level": 0.9, "basis": "made"}
+    around = band.around(2.0)
+    assert (around["low"], around["high"], around["level"], around["basis"]) == (1.6, 2.5, 0.9, "made")
+
+
+def test_a_basis_is_the_messages_that_it_is_made_of(planner):
+    for band in planner.result({"model.name": "qwen3-30b-a3b"}).as_dict()["bands"].values():
+        assert "; ".join(reason["message"] for reason in band["reasons"]) == band["basis"]
+        json.dumps(band)
