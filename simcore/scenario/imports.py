@@ -19,6 +19,7 @@ from simcore.catalog.types import LlmArchitecture
 from simcore.errors import InputError, Message
 from simcore.scenario.checkpoints import is_quantization_file, two_files, with_quantization
 from simcore.scenario.documents import load_document
+from simcore.scenario.holding import choose_chips
 from simcore.scenario.schema import Scenario
 
 LIGHT_REQUEST_PER_S: Final = 2.5  # per chip, however small the model
@@ -109,8 +110,7 @@ def document_from_text(text: str, catalog: Catalog) -> tuple[dict[str, Any], lis
             got=stripped[:60],
         )
     document = _from_model_id(words[0] if words else stripped, catalog)
-    _at_a_moderate_load(document, catalog.model(document["model"]["name"]))
-    return document, []
+    return document, _baseline(document, catalog.model(document["model"]["name"]), catalog)
 
 
 def _words(text: str) -> list[str]:
@@ -155,8 +155,7 @@ def _from_document(document: dict[str, Any], catalog: Catalog) -> tuple[dict[str
     name = str(document.get("_name_or_path") or document.get("model_type") or "config.json")[:200]
     architecture, _ = architecture_from_config(document, name=name)
     scenario: dict[str, Any] = {"name": name, "model": {"name": name, "config": document}}
-    _at_a_moderate_load(scenario, architecture)
-    return scenario, []
+    return scenario, _baseline(scenario, architecture, catalog)
 
 
 def _is_engine_arguments(document: dict[str, Any]) -> bool:
@@ -234,8 +233,7 @@ def _from_pairs(
                 )
             )
     _own_the_chips_it_uses(document)
-    _at_a_moderate_load(document, catalog.model(document["model"]["name"]))
-    return document, warnings
+    return document, [*warnings, *_baseline(document, catalog.model(document["model"]["name"]), catalog)]
 
 
 def _options(words: list[str]) -> tuple[dict[str, str], list[str]]:
@@ -300,6 +298,12 @@ def _own_the_chips_it_uses(document: dict[str, Any]) -> None:
     used = parallelism.get("tp", 1) * parallelism.get("pp", 1) * serving.get("replica_count", 1)
     if ("tp" in parallelism and used > 0) or used > DEFAULT_CHIP_COUNT:
         document["hardware"] = {"chip_count": used}
+
+
+def _baseline(document: dict[str, Any], architecture: LlmArchitecture, catalog: Catalog) -> list[Message]:
+    """Chips and load, of which what people paste says nothing."""
+    _at_a_moderate_load(document, architecture)
+    return choose_chips(document, architecture, catalog)
 
 
 def _at_a_moderate_load(document: dict[str, Any], architecture: LlmArchitecture) -> None:

@@ -41,7 +41,7 @@ def test_a_model_id_becomes_a_scenario(paste, text, slug):
     document, warnings = paste(text)
     assert document["model"] == {"name": slug}
     assert Scenario.parse(document).name
-    assert warnings == []
+    assert {one.code for one in warnings} <= {"paste.larger_chip"}
 
 
 @pytest.mark.parametrize(
