@@ -36,6 +36,7 @@ INTERFACE: Final = (
 ADDED: Final = (
     r"fabric\.all_to_all_slowdown_ratio",  # the extra hop that a rail-only fabric's guard rail speaks of
     r"training\.(memory_bytes_per_chip|chip_count|hfu_fraction)",  # whether a step fits, and on what
+    r"serving\.estimate\.(ttft_s|tpot_s)",  # what queueing expects, to hold against the simulation
     r"cost\.usd_per_training_run",  # tokens of the run over tokens per second, priced
 )
 KNOWN_METRICS: Final = re.compile("|".join((*INTERFACE, *ADDED)))
