@@ -1,6 +1,7 @@
 """The config.json importer: shapes equal the catalog's, what is missing or odd is said, nothing is guessed."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,37 @@ def test_published_config_gives_the_catalogs_shape(shared: Path, stem: str, slug
     file = shared / "reference" / "hf_configs" / f"{stem}_config.json"
     arch, _ = architecture_from_config(json.loads(file.read_text(encoding="utf-8")), name=stem)
     assert shape(arch) == shape(default_catalog().model(slug))
+
+
+HYBRIDS_FROM_FILES = {
+    "Qwen--Qwen3.5-397B-A17B": "qwen3.5-397b-a17b",
+    "Qwen--Qwen3.5-122B-A10B": "qwen3.5-122b-a10b",
+    "Qwen--Qwen3.5-35B-A3B": "qwen3.5-35b-a3b",
+    "Qwen--Qwen3.5-27B": "qwen3.5-27b",
+    "nvidia--NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "nemotron-3-nano-30b-a3b",
+    "nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-FP8": "nemotron-3-super-120b-a12b",
+    "deepseek-ai--DeepSeek-V3.2": "deepseek-v3.2",
+    "deepseek-ai--DeepSeek-V4-Pro": "deepseek-v4-pro",
+    "zai-org--GLM-5": "glm-5",
+    "zai-org--GLM-5.2": "glm-5.2",
+    "nvidia--Gemma-4-31B-IT-NVFP4": "gemma-4-31b",
+    "nvidia--Gemma-4-26B-A4B-NVFP4": "gemma-4-26b-a4b",
+}
+
+
+@pytest.mark.parametrize(("stem", "slug"), HYBRIDS_FROM_FILES.items(), ids=HYBRIDS_FROM_FILES)
+def test_catalog_holds_states_indexers_and_compressed_entries_as_the_importer_reads_them(
+    shared: Path, stem: str, slug: str
+) -> None:
+    file = shared / "reference" / "hf_configs" / f"{stem}_config.json"
+    arch, _ = architecture_from_config(json.loads(file.read_text(encoding="utf-8")), name=stem)
+    stated = ("slug", "name", "source", "figures", "also_known_as")
+    formats = ("weights_dtype", "linear_weights_dtype", "kv_dtype")  # of the one checkpoint that was read
+    of_files, of_catalog = (
+        {item.name: getattr(one, item.name) for item in fields(one) if item.name not in stated + formats}
+        for one in (arch, default_catalog().model(slug))
+    )
+    assert of_catalog == of_files
 
 
 @pytest.mark.parametrize(

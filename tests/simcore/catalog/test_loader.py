@@ -86,6 +86,41 @@ def test_model_shape_takes_texts_only_in_its_list_of_other_names() -> None:
         load_entity(LlmArchitecture, text.replace("[a/b]", "[1]"), slug="x", path="models/x.yaml")
 
 
+SMALL = (
+    "name: x\nshape: {{layers: 4, hidden: 8, heads: 2, kv_heads: 1, head_dim: 4, intermediate: 16, vocab: 32,"
+    " {extra}, source: s}}\nsources: {{s: {{title: t, kind: vendor}}}}"
+)
+
+
+def test_model_shape_takes_matrices_and_context_groups() -> None:
+    extra = (
+        "matrices: [{name: mamba_in, fan_in: 8, fan_out: 32, layer_count: 3, group: recurrent}],"
+        " context_groups: [{layer_count: 1, cached_layer_count: 1, ratio: 4}]"
+    )
+    arch = load_entity(LlmArchitecture, SMALL.format(extra=extra), slug="x", path="models/x.yaml")
+    assert arch.matrices[0].parameter_count == 256
+    assert arch.matrices[0].split == "fan_out"
+    assert arch.context_groups[0].ratio == 4
+
+
+@pytest.mark.parametrize(
+    ("extra", "path", "said"),
+    [
+        ("matrices: {name: a}", "shape.matrices", "a list of mappings"),
+        ("matrices: [a]", "shape.matrices", "a list of mappings"),
+        ("matrices: [{name: a, fan_in: 8, fan_out: 8}]", "shape.matrices.0", "missing: layer_count"),
+        ("matrices: [{name: a, rank: 8}]", "shape.matrices.0.rank", "allowed here"),
+        ("matrices: [{name: a, fan_in: x}]", "shape.matrices.0.fan_in", "allowed: int"),
+        ("matrices: [{name: a, split: both}]", "shape.matrices.0.split", "fan_in, fan_out, none"),
+        ("context_groups: [{layer_count: -1}]", "shape.context_groups.0.layer_count", "allowed: int"),
+    ],
+)
+def test_parts_of_a_shape_that_are_wrong_are_named(extra: str, path: str, said: str) -> None:
+    with pytest.raises(InputError, match=said) as caught:
+        load_entity(LlmArchitecture, SMALL.format(extra=extra), slug="x", path="models/x.yaml")
+    assert caught.value.message.path == f"models/x.yaml: {path}"
+
+
 BOOK = """
 name: A book
 dated: 2026-11
