@@ -24,6 +24,7 @@ from simcore.plan.bands import serving_bands
 from simcore.plan.serving import lane_block_count
 from simcore.plan.slices import replica_hosts
 from simcore.plan.training import utilisation_term
+from simcore.plan.training_bands import training_bands
 from simcore.reliability import replica_availability_term
 from simcore.serving.engine import Engine
 from simcore.serving.estimate import disagreement
@@ -139,7 +140,13 @@ def _with_training(plan: Plan, training: TrainingPlan, result: Result, emit: OnE
             "warnings": [],
         },
     )
-    return replace(result, metrics={**result.metrics, **metrics}, why={**result.why, **money})
+    everything = {**result.metrics, **metrics}
+    return replace(
+        result,
+        metrics=everything,
+        bands=training_bands(training, everything),
+        why={**result.why, **money},
+    )
 
 
 def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEvent) -> Result:

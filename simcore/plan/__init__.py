@@ -31,6 +31,7 @@ from simcore.plan.training import (
     training_tables,
     training_terms,
 )
+from simcore.plan.training_bands import training_extrapolation
 from simcore.plan.types import OperatingPoint, Plan, PoolInputs, PoolPlan, ServingPlan
 from simcore.plan.unused import unused_inputs
 from simcore.scenario import Scenario
@@ -83,6 +84,7 @@ def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | No
             *fabric.notes,
             *warnings,
             *training_warnings,
+            *(training_extrapolation(training.inputs) if training else ()),
             *slices.warnings,
             *unused_inputs(scenario, fabric),
             *cost.warnings,
