@@ -371,7 +371,7 @@ def upload_trace(
     trace_format: str,
     columns: Mapping[str, str],
 ) -> TraceUpload:
-    """Read a trace, keep its three columns. The same file again is the same upload."""
+    """Read a trace, keep its three columns and its block hashes. The same file again is the same upload."""
     if size_bytes > settings.MAX_TRACE_BYTES:
         raise InputError.at(
             "file", "trace.too_large", "got {got:,} bytes; a trace may have {allowed:,}, so cut it or raise "

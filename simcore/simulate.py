@@ -21,6 +21,7 @@ from simcore.errors import Message
 from simcore.glossary import statistic
 from simcore.plan import ENGINE_VERSION, Plan, ServingPlan, TrainingPlan
 from simcore.plan.bands import serving_bands
+from simcore.plan.prefixes import prefix_chains
 from simcore.plan.serving import lane_block_count
 from simcore.plan.slices import replica_hosts
 from simcore.plan.training import utilisation_term
@@ -199,6 +200,7 @@ def _engine(serving: ServingPlan) -> Engine:
         router=serving.inputs.spec.router,
         requests=serving.inputs.requests,
         reservation=pool.reservation,
+        chains=prefix_chains(serving),
     )
 
 

@@ -1,7 +1,7 @@
-"""Uploaded request traces: three numbers a row, named by the hash of the file that they were read from.
+"""Uploaded request traces: three numbers a row, and the hashes of its prompt's blocks where the file has them.
 
-The columns are kept in the database, so that any worker on any machine can read them; the file itself, and
-all else that it may have held, is not kept.
+A trace is named by the hash of its file. The columns are kept in the database, so that any worker on any
+machine can read them; the file itself, and all else that it may have held, is not kept.
 """
 
 import io
@@ -14,6 +14,7 @@ from explorer.models.owned import Owned
 from simcore.workload.traces import TraceTable
 
 COLUMNS = ("timestamp_s", "input_tokens", "output_tokens")
+CHAIN_COLUMNS = ("block_offsets", "block_hashes")
 
 
 class TraceUpload(Owned):
@@ -46,16 +47,17 @@ class TraceUpload(Owned):
         """The trace as the plan takes it."""
         with np.load(io.BytesIO(bytes(self.packed)), allow_pickle=False) as stored:
             columns = {name: stored[name] for name in COLUMNS}
+            columns |= {name: stored[name].astype(np.int64) for name in CHAIN_COLUMNS if name in stored}
         return TraceTable(**columns, content_sha256=self.sha256)
 
 
 def pack(table: TraceTable) -> bytes:
-    """The columns, compressed."""
+    """The columns, compressed; hashes as small numbers, since only whether two are equal counts."""
+    columns = {name: getattr(table, name) for name in COLUMNS}
+    if table.block_chains is not None:
+        offsets, hashes = table.block_chains
+        names = np.unique(hashes, return_inverse=True)[1].ravel().astype(np.int32)
+        columns |= dict(zip(CHAIN_COLUMNS, (offsets, names), strict=True))
     buffer = io.BytesIO()
-    np.savez_compressed(
-        buffer,
-        timestamp_s=table.timestamp_s,
-        input_tokens=table.input_tokens,
-        output_tokens=table.output_tokens,
-    )
+    np.savez_compressed(buffer, allow_pickle=False, **columns)
     return buffer.getvalue()

@@ -20,6 +20,7 @@ from simcore.memory.engines import engine_constants
 from simcore.plan.bands import extrapolation
 from simcore.plan.closed_forms import cluster_tables, cluster_terms, pool_tables, pool_terms
 from simcore.plan.digest import ENGINE_VERSION, digest_of
+from simcore.plan.prefixes import check_prefix_caching, prefix_warnings
 from simcore.plan.resolve import Hardware, resolve_hardware, resolve_model
 from simcore.plan.serving import build_pool, resolve_parallelism
 from simcore.plan.slices import plan_slices
@@ -126,6 +127,7 @@ def _serving(
     if scenario.workload.kind != "serving":
         return None, []
     spec, chip_count = scenario.serving, scenario.hardware.chip_count
+    check_prefix_caching(spec.kv)
     architecture, warnings = resolve_model(scenario.model, catalog)
     engine = engine_constants(spec.engine)
     weights_dtype = architecture.weights_dtype if spec.weights_dtype == "auto" else spec.weights_dtype
@@ -165,6 +167,7 @@ def _serving(
         *warnings,
         *extrapolation(planned),
         *_trace_warnings(trace),
+        *prefix_warnings(spec.kv, requests),
         *_serving_warnings(requests, idle, pool, spec.kv.allocator),
     ]
 

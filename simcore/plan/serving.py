@@ -23,6 +23,7 @@ from simcore.memory.allocators import Reservation, reservation
 from simcore.memory.budget import KvBudget, kv_budget, require_fit
 from simcore.memory.engines import EngineConstants
 from simcore.parallelism import Parallelism
+from simcore.plan.prefixes import expected_hit_fraction
 from simcore.plan.types import CollectiveTier, OperatingPoint, PoolInputs, PoolPlan
 from simcore.scenario.schema import Serving
 from simcore.serving.capacity import throughput_curve
@@ -296,6 +297,7 @@ def _operating_point(
         input_tokens=requests.input_tokens,
         output_tokens=requests.output_tokens,
         reserved_blocks=None if promised is None else promised.blocks,
+        cached_fraction=expected_hit_fraction(inputs, lane_block_count(kv, inputs.parallelism)),
     )
     offered = None if inputs.requests.concurrency else offered_request_per_s(requests)
     latency: dict[str, Term] = {}

@@ -84,7 +84,7 @@ class KvCache(Spec):
     block_size: int = Field(default=16, ge=1, le=1024)
     dtype: Literal["auto", "bf16", "fp16", "fp8"] = "auto"
     gpu_memory_utilization: float = Field(default=0.9, gt=0, le=1)
-    enable_prefix_caching: Literal[False] = False
+    enable_prefix_caching: bool = False
     offload: tuple[Any, ...] = Field(default=(), max_length=0)
 
 

@@ -25,7 +25,7 @@ from simcore.serving.schedulers import SchedulerParameters
 class Mix:
     """The mean request, and the means that step times need."""
 
-    input_tokens: float
+    input_tokens: float  # to compute
     decode_steps: float
     context_tokens: float  # mean over decode steps
     window_tokens: float  # mean of min(context, window)
@@ -34,8 +34,18 @@ class Mix:
     held_blocks: float  # mean over decode steps
 
 
-def mix_of(input_tokens: Integers, output_tokens: Integers, *, window: int, block_size: int) -> Mix:
-    """Means of a mix; the window's mean is exact for contexts that grow by one token per step."""
+def mix_of(
+    input_tokens: Integers,
+    output_tokens: Integers,
+    *,
+    window: int,
+    block_size: int,
+    cached_fraction: float = 0.0,
+) -> Mix:
+    """Means of a mix; the window's mean is exact for contexts that grow by one token per step.
+
+    Of each prompt, the share `cached_fraction` is resident already: it is read, not computed.
+    """
     shown = input_tokens.astype(np.float64)
     steps = output_tokens.astype(np.float64) - 1
     total_steps = steps.sum()
@@ -47,16 +57,23 @@ def mix_of(input_tokens: Integers, output_tokens: Integers, *, window: int, bloc
         clipped = float(
             (below * shown + 0.5 * below * (below + 1) + (steps - below) * window).sum() / total_steps
         )
-    inside = np.minimum(shown, window)
+    cached = cached_fraction * shown
     return Mix(
-        input_tokens=float(shown.mean()),
+        input_tokens=float((shown - cached).mean()),
         decode_steps=float(steps.mean()),
         context_tokens=context,
         window_tokens=clipped,
-        prefill_work=float((0.5 * shown**2).mean()),
-        prefill_window_work=float((0.5 * inside**2 + (shown - inside) * window).mean()),
+        prefill_work=float((0.5 * shown**2 - 0.5 * cached**2).mean()),
+        prefill_window_work=float((_window_work(shown, window) - _window_work(cached, window)).mean()),
         held_blocks=context / block_size + 0.5,
     )
+
+
+def _window_work(tokens: Floats, window: int) -> Floats:
+    """Σ min(context, window) over the tokens of a prompt."""
+    inside = np.minimum(tokens, window)
+    work: Floats = 0.5 * inside**2 + (tokens - inside) * window
+    return work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +104,16 @@ def throughput_curve(
     input_tokens: Integers,
     output_tokens: Integers,
     reserved_blocks: Integers | None = None,
+    cached_fraction: float = 0.0,
 ) -> Curve:
     """Steady states of one replica over the batches that seats, token budget and KV blocks allow."""
-    mix = mix_of(input_tokens, output_tokens, window=table.window_tokens, block_size=block_size_tokens)
+    mix = mix_of(
+        input_tokens,
+        output_tokens,
+        window=table.window_tokens,
+        block_size=block_size_tokens,
+        cached_fraction=cached_fraction,
+    )
     if mix.decode_steps == 0:
         prompts, rate = _prefill_only(table, scheduler, mix)
         return Curve(mix=mix, batch=np.array([prompts]), request_per_s=np.array([rate]))

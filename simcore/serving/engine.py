@@ -20,7 +20,8 @@ from simcore.memory.kv_pool import shift_of
 from simcore.serving import state
 from simcore.serving.capacity import capacity_request_per_s
 from simcore.serving.kernel import advance
-from simcore.serving.records import Floats, Records, Slice, Totals
+from simcore.serving.prefix import PrefixChains, laid_out
+from simcore.serving.records import Floats, Integers, Records, Slice, Totals
 from simcore.serving.router import ROUTER_CODES, Router, share_of_replicas
 from simcore.serving.schedulers import SCHEDULER_CODES, WATERMARK_FRACTION, SchedulerParameters
 from simcore.workload.requests import Requests
@@ -43,8 +44,11 @@ class Engine:
         router: Router,
         requests: Requests,
         reservation: Reservation | None = None,
+        chains: PrefixChains | None = None,
     ) -> None:
-        """Without a reservation, blocks are taken as sequences grow."""
+        """Without a reservation, blocks are taken as sequences grow; with chains, prompts share their prefixes."""
+        if chains is not None and reservation is not None:
+            raise ValueError("prefixes are shared between pages, so there is no reservation beside chains")
         if block_count < 1:
             raise ValueError(f"a replica needs at least one KV block, got {block_count}")
         if len(table.head_s) <= scheduler.max_num_seqs:
@@ -62,6 +66,9 @@ class Engine:
         self._order = np.zeros(used, np.int64)
         self._phases = np.zeros(used * block_size_tokens, np.int64)
         self._totals = state.records(state.TOTALS, 1)
+        self._prefix = laid_out(chains, used, len(requests))
+        self._setup[0].caching = int(chains is not None)
+        self._lanes["cell_base"] = np.arange(used) * len(self._prefix.blocks)
         self._arrival = np.array(requests.arrival_s, np.float64)
         self._inputs = np.require(requests.input_tokens, np.int64, ["C", "W"])
         self._outputs = np.require(requests.output_tokens, np.int64, ["C", "W"])
@@ -111,6 +118,12 @@ class Engine:
         """Requests that are finished or rejected."""
         return int(self._clock[0].completed + self._clock[0].rejected)
 
+    @property
+    def hit_tokens(self) -> Integers:
+        """Prompt tokens that were resident when each request was first admitted; empty without chains."""
+        found: Integers = self._prefix.hit_tokens
+        return found
+
     def slices(self, *, target_count: int = 40) -> Iterator[Slice]:
         """Run to the end, handing out about `target_count` slices as simulated time goes on."""
         count = len(self._requests)
@@ -144,6 +157,7 @@ class Engine:
             self._setup,
             self._tree,
             self._totals,
+            self._prefix,
             self._arrival,
             self._inputs,
             self._outputs,
@@ -167,13 +181,16 @@ class Engine:
         taken = self._samples.view(np.ndarray)[: clock.samples]
         clock.samples = 0
         blocks = float(self._setup[0].block_count) * self._replica_count
-        return {
+        columns = {
             "time_s": taken["time_s"].copy(),
             "running": taken["running"].astype(np.float64),
             "waiting": taken["waiting"].astype(np.float64),
             "kv_usage_fraction": taken["used_blocks"] / blocks,
             "batch_tokens": taken["batch_tokens"].astype(np.float64),
         }
+        if self._setup[0].caching:
+            columns["kv_cached_fraction"] = taken["cached_blocks"] / blocks
+        return columns
 
     def records(self) -> Records:
         """One record per request, as far as the run has come."""
@@ -222,6 +239,9 @@ class Engine:
             kv_held_token_s=float(sums.held_s),
             kv_taken_token_s=float(sums.block_s) * self._block_size,
             kv_blocked_token_s=float(sums.blocked_s) * self._block_size,
+            hit_token_sum=int(sums.hit_tokens),
+            prompt_token_sum=int(sums.prompt_tokens),
+            evicted_block_sum=int(sums.evicted_blocks),
             gap_count=int(sums.gaps),
             gap_sum_s=float(sums.gap_s),
             gap_edges_s=gap_edges_s(),
@@ -288,7 +308,7 @@ def _lanes(
     lanes["phase_base"] = np.arange(replica_count) * block_size_tokens
     lanes["free_blocks"] = block_count
     lanes["spare_count"] = seat_count
-    for name in ("queue_first", "queue_last", "last_seat", "order"):
+    for name in ("queue_first", "queue_last", "last_seat", "order", "newest", "oldest"):
         lanes[name] = -1
     room["spare"] = np.arange(replica_count * stride)[::-1].reshape(replica_count, stride)[::-1].ravel()
     return lanes, seats, room

@@ -21,6 +21,7 @@ import numpy as np
 from simcore.compiled import compiled_in_place, inlined
 from simcore.memory.kv_pool import blocks_for, run_blocks, steps_within
 from simcore.serving.lane import begin_decode, give_back, heap_down, leave_decode, vacate
+from simcore.serving.prefix import evict, share
 from simcore.serving.router import choose
 from simcore.serving.schedulers import schedule
 from simcore.serving.state import (
@@ -118,6 +119,7 @@ def start(
     setup: Any,
     tree: Any,
     totals: Any,
+    prefix: Any,
     token_s: Any,
     sampled_s: Any,
     now: float,
@@ -136,7 +138,9 @@ def start(
     lane.may_run = 0
     if lane.running + lane.waiting == 0:
         return False
-    schedule(lane, seats, room, rows, phases, inputs, setup, tree, totals, now)
+    schedule(lane, seats, room, rows, phases, inputs, setup, tree, totals, prefix, now)
+    if setup.caching == 1:
+        evict(lane, totals, prefix)
     decodes = lane.decodes
     tokens = decodes + lane.prefill_tokens
     if tokens == 0:
@@ -163,7 +167,8 @@ def start(
                 lane.step + 1,
                 decodes * setup.pages,
                 steps - 1,
-                lane.free_blocks,
+                # Who waits for memory looks again when a prefix is evicted.
+                lane.free_blocks - lane.cached_blocks if lane.blocked == 1 else lane.free_blocks,
             )
     lane.rate_s = rate
     lane.slope_s = slope
@@ -200,6 +205,7 @@ def end_decodes(
     setup: Any,
     tree: Any,
     totals: Any,
+    prefix: Any,
     arrival: Any,
     gaps: Any,
 ) -> None:
@@ -239,9 +245,18 @@ def end_decodes(
             moved = room[lane.seat_base + lane.heap_count]
             heap_down(lane.seat_base, lane.heap_count, seats, room, 0, moved.seat, moved.key)
         held = leave_decode(lane, seat, phases, setup)
-        give_back(lane, rows, setup, tree, seat.request, held)
+        give_back(lane, rows, setup, tree, prefix, seat, held)
         vacate(lane, seats, room, seat_id)
         finish(clock, rows, arrival, seat.request, now)
+
+
+@compiled_in_place
+def share_all(lane: Any, seats: Any, room: Any, setup: Any, prefix: Any) -> None:
+    """What this iteration computed of prompts can be shared from now on."""
+    place = lane.ring_first
+    for _ in range(lane.chunks):
+        share(lane, seats[room[lane.seat_base + place].ring], setup, prefix)
+        place = place + 1 if place + 1 < lane.ring_size else 0
 
 
 @inlined
@@ -255,6 +270,7 @@ def end_prefills(
     setup: Any,
     tree: Any,
     totals: Any,
+    prefix: Any,
     arrival: Any,
     outputs: Any,
     gaps: Any,
@@ -265,6 +281,8 @@ def end_prefills(
     totals.prefill_tokens += lane.prefill_tokens
     totals.prefill_work += lane.prefill_work
     totals.prefill_window_work += lane.prefill_window_work
+    if setup.caching == 1:
+        share_all(lane, seats, room, setup, prefix)
     if lane.finishing == 0:
         return
     if lane.decodes == 0 and lane.decoding > 0 and lane.group_count == 0:  # decodes stalled from here on
@@ -288,7 +306,7 @@ def end_prefills(
         if left > 0:
             begin_decode(lane, seats, room, phases, setup, seat_id, left)
         else:
-            give_back(lane, rows, setup, tree, request, held)
+            give_back(lane, rows, setup, tree, prefix, seat, held)
             vacate(lane, seats, room, seat_id)
             finish(clock, rows, arrival, request, now)
     joined = lane.decoding - joined
@@ -310,6 +328,7 @@ def end(
     setup: Any,
     tree: Any,
     totals: Any,
+    prefix: Any,
     arrival: Any,
     outputs: Any,
     gaps: Any,
@@ -331,6 +350,9 @@ def end(
             decodes * setup.pages,
             steps - 1,
         )
+    if setup.caching == 1:
+        evict(lane, totals, prefix)
+        held -= lane.doubled_blocks * setup.block_size
     used = setup.block_count - lane.free_blocks
     totals.most_blocks = max(totals.most_blocks, used)
     totals.block_s += seconds * 0.5 * (before + used)
@@ -344,9 +366,11 @@ def end(
     sampled_iterations[decodes + lane.finishing] += steps
     lane.barren += steps
     if decodes > 0:
-        end_decodes(clock, lane, seats, room, rows, phases, setup, tree, totals, arrival, gaps)
+        end_decodes(clock, lane, seats, room, rows, phases, setup, tree, totals, prefix, arrival, gaps)
     if lane.chunks > 0:
-        end_prefills(clock, lane, seats, room, rows, phases, setup, tree, totals, arrival, outputs, gaps)
+        end_prefills(
+            clock, lane, seats, room, rows, phases, setup, tree, totals, prefix, arrival, outputs, gaps
+        )
 
 
 @compiled_in_place
@@ -440,12 +464,14 @@ def sample(clock: Any, lanes: Any, setup: Any, samples: Any) -> None:
     row.running = 0
     row.waiting = 0
     row.used_blocks = 0
+    row.cached_blocks = 0
     row.batch_tokens = 0
     for index in range(setup.replica_count):
         lane = lanes[index]
         row.running += lane.running
         row.waiting += lane.waiting
         row.used_blocks += setup.block_count - lane.free_blocks
+        row.cached_blocks += lane.cached_blocks
         row.batch_tokens += lane.decodes + lane.prefill_tokens if lane.steps > 0 else 0
     clock.samples += 1
     clock.samples_until_wider -= 1
@@ -467,6 +493,7 @@ def advance(
     setup: Any,
     tree: Any,
     totals: Any,
+    prefix: Any,
     arrival: Any,
     inputs: Any,
     outputs: Any,
@@ -510,6 +537,7 @@ def advance(
                 s,
                 tree,
                 t,
+                prefix,
                 arrival,
                 outputs,
                 gaps,
@@ -521,7 +549,7 @@ def advance(
                 return STUCK
             if c.next_request < c.released and arrival[c.next_request] <= event_s:
                 continue
-        if start(lane, seats, room, rows, phases, inputs, s, tree, t, token_s, sampled_s, event_s):
+        if start(lane, seats, room, rows, phases, inputs, s, tree, t, prefix, token_s, sampled_s, event_s):
             order_down(lanes, order, c.busy_lanes, 0, index)
         elif lane.running + lane.waiting > 0:
             return STUCK

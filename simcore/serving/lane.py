@@ -12,6 +12,7 @@ from typing import Any
 from simcore.compiled import compiled_in_place, inlined
 from simcore.memory.buddy import give, largest_order, order_for, take
 from simcore.memory.kv_pool import blocks_for, phase_after
+from simcore.serving.prefix import hold, let_go
 
 
 @compiled_in_place
@@ -89,10 +90,12 @@ def first_waiting_tokens(lane: Any, room: Any, inputs: Any) -> int:
 def blocks_to_admit(lane: Any, rows: Any, setup: Any, tree: Any, tokens: int) -> int:
     """Blocks that admitting the first in line takes: those of its next `tokens`, or all that it is promised.
 
-    More than are free where no run is long enough. Who is promised memory is never preempted.
+    Blocks in use that it shares are not taken again. More than are free where no run is long enough. Who is
+    promised memory is never preempted.
     """
     if setup.pages == 1:
-        return blocks_for(tokens, setup.block_size, setup.block_shift)
+        needed: int = blocks_for(tokens, setup.block_size, setup.block_shift) - lane.found_held
+        return needed
     blocks: int = rows[lane.queue_first].reserved
     if setup.levels >= 0 and largest_order(tree, lane.tree_base, setup.levels) < order_for(blocks):
         blocks = lane.free_blocks + 1
@@ -100,8 +103,20 @@ def blocks_to_admit(lane: Any, rows: Any, setup: Any, tree: Any, tokens: int) ->
 
 
 @inlined
-def admit(lane: Any, seats: Any, room: Any, rows: Any, inputs: Any, setup: Any, tree: Any, now: float) -> int:
-    """Seat the first in line, in prefill, holding nothing yet."""
+def admit(
+    lane: Any,
+    seats: Any,
+    room: Any,
+    rows: Any,
+    inputs: Any,
+    setup: Any,
+    tree: Any,
+    totals: Any,
+    prefix: Any,
+    found: int,
+    now: float,
+) -> int:
+    """Seat the first in line, in prefill, with the `found` tokens that are resident."""
     base = lane.seat_base
     lane.spare_count -= 1
     seat_id: int = room[base + lane.spare_count].spare
@@ -112,6 +127,7 @@ def admit(lane: Any, seats: Any, room: Any, rows: Any, inputs: Any, setup: Any, 
         request = top.stack_request
         seat.generated = top.stack_generated
         seat.last_token_s = top.stack_last_token_s
+        totals.discarded_tokens -= min(found, top.stack_held)
     else:
         request = lane.queue_first
         seat.generated = 0
@@ -120,9 +136,16 @@ def admit(lane: Any, seats: Any, room: Any, rows: Any, inputs: Any, setup: Any, 
         if setup.levels >= 0:
             order = order_for(rows[request].reserved)
             rows[request].first_block = take(tree, lane.tree_base, setup.levels, order)
+        if setup.caching == 1:
+            prefix.hit_tokens[request] = found
+            totals.hit_tokens += found
+            totals.prompt_tokens += inputs[request]
     seat.request = request
     seat.target = inputs[request] + seat.generated
-    seat.done = 0
+    seat.done = found
+    lane.prefilled += found
+    if setup.caching == 1:
+        hold(lane, seat, prefix)
     seat.start = -1
     seat.before = lane.last_seat
     seat.after = -1
@@ -191,12 +214,14 @@ def leave_decode(lane: Any, seat: Any, phases: Any, setup: Any) -> int:
 
 
 @inlined
-def give_back(lane: Any, rows: Any, setup: Any, tree: Any, request: int, held: int) -> None:
+def give_back(lane: Any, rows: Any, setup: Any, tree: Any, prefix: Any, seat: Any, held: int) -> None:
     """Give back the blocks of a sequence that is done."""
     if setup.pages == 1:
         lane.free_blocks += blocks_for(held, setup.block_size, setup.block_shift)
+        if setup.caching == 1:
+            let_go(lane, seat, prefix)
         return
-    row = rows[request]
+    row = rows[seat.request]
     lane.free_blocks += row.reserved
     if setup.levels >= 0:
         give(tree, lane.tree_base, setup.levels, row.first_block, order_for(row.reserved))
@@ -219,7 +244,15 @@ def vacate(lane: Any, seats: Any, room: Any, seat_id: int) -> None:
 
 @compiled_in_place
 def preempt_last(
-    lane: Any, seats: Any, room: Any, rows: Any, phases: Any, setup: Any, totals: Any, now: float
+    lane: Any,
+    seats: Any,
+    room: Any,
+    rows: Any,
+    phases: Any,
+    setup: Any,
+    totals: Any,
+    prefix: Any,
+    now: float,
 ) -> None:
     """Evict the latest running sequence to the front of the line; it will recompute what it held.
 
@@ -249,7 +282,10 @@ def preempt_last(
             group.group_size -= 1
             if group.group_size == 0:
                 lane.group_count -= 1
+    top.stack_held = held
     lane.free_blocks += blocks_for(held, setup.block_size, setup.block_shift)
+    if setup.caching == 1:
+        let_go(lane, seat, prefix)
     vacate(lane, seats, room, seat_id)
     lane.waiting += 1
     totals.preemptions += 1

@@ -175,6 +175,8 @@ def _pool(totals: Totals) -> dict[str, float | int]:
     }
     if totals.iteration_count:
         found["serving.mean_batch_size"] = totals.sequence_sum / totals.iteration_count
+    if totals.prompt_token_sum:  # prompts were looked up in a prefix cache
+        found["memory.prefix_hit_fraction"] = totals.hit_token_sum / totals.prompt_token_sum
     return found
 
 

@@ -19,7 +19,9 @@ Integers = NDArray[np.int64]
 class Slice:
     """Samples since the last slice, over all replicas, and how far the run is."""
 
-    columns: dict[str, Floats]  # time_s, running, waiting, kv_usage_fraction, batch_tokens
+    columns: dict[
+        str, Floats
+    ]  # time_s, running, waiting, kv_usage_fraction, batch_tokens; kv_cached_fraction with a prefix cache
     completed_count: int
     progress_fraction: float
 
@@ -80,6 +82,9 @@ class Totals:
     kv_held_token_s: float  # ∫ tokens held dt
     kv_taken_token_s: float  # ∫ tokens that the blocks in use could hold dt
     kv_blocked_token_s: float  # ∫ free slots dt, while the first in line did not fit
+    hit_token_sum: int  # of prompts, resident when they were admitted; 0 without a prefix cache
+    prompt_token_sum: int  # of prompts that were looked up
+    evicted_block_sum: int
     gap_count: int
     gap_sum_s: float
     gap_edges_s: Floats  # inter-token latency: histogram with bins under 0.8 % wide

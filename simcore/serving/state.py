@@ -58,7 +58,14 @@ LANE: Final = np.dtype(
         ("held_in_window", "i8"),  # Σ min(context, window)
         ("below_window", "i8"),  # decoding sequences with context < window
         ("prefilled", "i8"),  # Σ held tokens of sequences in prefill
-        ("free_blocks", "i8"),
+        ("free_blocks", "i8"),  # cached ones among them
+        ("cached_blocks", "i8"),  # resident prefixes that nobody holds
+        ("doubled_blocks", "i8"),  # Σ (holders - 1) of shared blocks: what sharing saves
+        ("found", "i8"),  # resident entries of the first in line, as last looked up
+        ("found_held", "i8"),  # of their blocks, those in use
+        ("newest", "i8"),  # entry that nobody holds, by last use; -1: none
+        ("oldest", "i8"),
+        ("cell_base", "i8"),
         ("heap_count", "i8"),
         ("ring_first", "i8"),  # ring of seats in prefill, in order of admission
         ("ring_count", "i8"),
@@ -85,6 +92,8 @@ SEAT: Final = np.dtype(
         ("below_window", "i8"),
         ("place", "i8"),  # position in the lane's heap
         ("finish", "i8"),  # step of the last token
+        ("shared", "i8"),  # leading entries of its chain that it holds
+        ("shared_blocks", "i8"),
         ("before", "i8"),
         ("after", "i8"),
     ]
@@ -97,6 +106,7 @@ ROOM: Final = np.dtype(
         ("spare", "i8"),
         ("stack_request", "i8"),
         ("stack_generated", "i8"),
+        ("stack_held", "i8"),  # tokens that it had in memory
         ("stack_last_token_s", "f8"),
         ("group_s", "f8"),
         ("group_size", "i8"),
@@ -113,6 +123,13 @@ ROW: Final = np.dtype(
         ("status", "i4"),
         ("reserved", "i4"),  # blocks promised at admission; not read where pages are
         ("first_block", "i4"),  # of the run that was taken
+    ]
+)
+CELL: Final = np.dtype(
+    [
+        ("older", "i4"),  # entries that nobody holds are linked by last use; -1: end
+        ("newer", "i4"),
+        ("holders", "i4"),  # 0: not resident; 1: resident, held by nobody; n + 1: by n sequences
     ]
 )
 CLOCK: Final = np.dtype(
@@ -155,6 +172,7 @@ SETUP: Final = np.dtype(
         ("pages", "i8"),  # 1: blocks are taken as sequences grow; 0: all that was promised, at admission
         ("levels", "i8"),  # of the buddy allocator's tree; -1: any blocks will do
         ("replica_count", "i8"),
+        ("caching", "i8"),  # 1: prompts share resident prefixes
     ]
 )
 TOTALS: Final = np.dtype(
@@ -177,11 +195,21 @@ TOTALS: Final = np.dtype(
         ("discarded_tokens", "i8"),
         ("preemptions", "i8"),
         ("gaps", "i8"),
+        ("prompt_tokens", "i8"),  # of admitted requests
+        ("hit_tokens", "i8"),  # of those, resident at their first admission
+        ("evicted_blocks", "i8"),
         ("most_blocks", "i8"),
     ]
 )
 SAMPLE: Final = np.dtype(
-    [("time_s", "f8"), ("running", "i8"), ("waiting", "i8"), ("used_blocks", "i8"), ("batch_tokens", "i8")]
+    [
+        ("time_s", "f8"),
+        ("running", "i8"),
+        ("waiting", "i8"),
+        ("used_blocks", "i8"),
+        ("cached_blocks", "i8"),
+        ("batch_tokens", "i8"),
+    ]
 )
 
 

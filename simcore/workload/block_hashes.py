@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 Integers = NDArray[np.int64]
 Chains = tuple[Integers, Integers]  # offsets, hashes
 HASHES_NAME: Final = "hash_ids"
+BLOCK_TOKENS: Final = 512  # that a hash stands for, in Mooncake's traces
 
 
 def chains_of(lists: Sequence[Any]) -> Chains:

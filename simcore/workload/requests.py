@@ -7,13 +7,14 @@ first (one token is left for the answer), and counted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simcore.errors import InputError
 from simcore.workload.arrivals import ClosedLoop, OpenArrivals, Trace, arrival_instants
+from simcore.workload.block_hashes import Chains
 from simcore.workload.lengths import Constant, Empirical, LogNormal, draw_lengths
 from simcore.workload.traces import TraceTable
 
@@ -27,6 +28,7 @@ class Requests:
     output_tokens: NDArray[np.int64]
     concurrency: int = 0
     clipped_count: int = 0
+    chains: Chains | None = None  # block hashes of the prompts, as offsets and hashes
 
     def __len__(self) -> int:
         return len(self.arrival_s)
@@ -42,7 +44,7 @@ def draw_requests(
     max_model_len: int,
 ) -> Requests:
     """The requests that a scenario describes. A trace brings its own count and lengths."""
-    concurrency = 0
+    concurrency, chains = 0, None
     if isinstance(arrivals, Trace):
         if trace is None:
             raise InputError.at(
@@ -52,13 +54,14 @@ def draw_requests(
                 trace=arrivals.trace or arrivals.path,
             )
         instants, inputs, outputs = trace.timestamp_s, trace.input_tokens, trace.output_tokens
+        chains = trace.block_chains
     else:
         inputs, outputs = draw_lengths(lengths, request_count, seed)
         if isinstance(arrivals, ClosedLoop):
             instants, concurrency = np.zeros(request_count), arrivals.concurrency
         else:
             instants = arrival_instants(arrivals, request_count, seed)
-    return _clipped(instants, inputs, outputs, concurrency, max_model_len)
+    return replace(_clipped(instants, inputs, outputs, concurrency, max_model_len), chains=chains)
 
 
 def _clipped(

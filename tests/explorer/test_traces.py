@@ -1,5 +1,6 @@
 """Uploading request traces and running on them."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,28 @@ def test_a_trace_is_read(content: bytes, trace_format: str, rows: int, as_alice:
     upload = TraceUpload.objects.get()
     assert (upload.row_count, upload.format, upload.name) == (rows, trace_format, "trace.csv")
     assert len(upload.table().timestamp_s) == rows
+
+
+def test_block_hashes_of_prompts_are_kept(as_alice: Client) -> None:
+    """Only whether two hashes are equal counts, so they are kept as small numbers."""
+    rows = [[2**60, 2**61], [2**60, 7], None]
+    lines = [
+        json.dumps(
+            {"timestamp": place, "input_length": 1024, "output_length": 5}
+            | ({"hash_ids": ids} if ids else {})
+        )
+        for place, ids in enumerate(rows)
+    ]
+    assert post(as_alice, "\n".join(lines).encode(), format="mooncake").status_code == 302
+    table = TraceUpload.objects.get().table()
+    assert table.block_offsets is not None
+    assert table.block_hashes is not None
+    assert table.block_offsets.tolist() == [0, 2, 4, 4]
+    first, second, third, fourth = table.block_hashes.tolist()
+    assert first == third
+    assert len({first, second, fourth}) == 3
+    assert post(as_alice, ROWS).status_code == 302
+    assert TraceUpload.objects.get(format="csv").table().block_hashes is None
 
 
 def test_columns_may_have_other_names(as_alice: Client) -> None:

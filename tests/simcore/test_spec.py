@@ -15,7 +15,6 @@ from simcore.scenario import Scenario
     [
         ({"hardware": {"pools": [{"name": "a"}]}}, "hardware.pools: got .* nothing of this kind is modelled"),
         ({"serving": {"kv": {"offload": ["host"]}}}, "serving.kv.offload: got .* so leave it empty"),
-        ({"serving": {"kv": {"enable_prefix_caching": True}}}, "got True; only False is modelled"),
         ({"run": {"replications": 5}}, "run.replications: got 5; only 1 is modelled"),
     ],
 )

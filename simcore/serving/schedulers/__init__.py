@@ -57,10 +57,11 @@ def schedule(
     setup: Any,
     tree: Any,
     totals: Any,
+    prefix: Any,
     now: float,
 ) -> None:
     """The next iteration of a lane, by the scheduler that the setup names."""
     if setup.scheduler == 0:
-        _chunked_prefill(lane, seats, room, rows, phases, inputs, setup, tree, totals, now)
+        _chunked_prefill(lane, seats, room, rows, phases, inputs, setup, tree, totals, prefix, now)
     else:
-        _continuous(lane, seats, room, rows, phases, inputs, setup, tree, totals, now)
+        _continuous(lane, seats, room, rows, phases, inputs, setup, tree, totals, prefix, now)

@@ -15,6 +15,7 @@ from pydantic import Field
 from simcore.compiled import inlined
 from simcore.memory.kv_pool import blocks_for, phase_after
 from simcore.serving.lane import admit, blocks_to_admit, first_waiting_tokens, preempt_last, prefill
+from simcore.serving.prefix import find
 from simcore.spec import Spec
 
 
@@ -37,6 +38,7 @@ def schedule(
     setup: Any,
     tree: Any,
     totals: Any,
+    prefix: Any,
     now: float,
 ) -> None:
     """Fill the lane's next iteration: `decodes`, `prefill_tokens`, `chunks`, `finishing`, `may_run`."""
@@ -44,7 +46,7 @@ def schedule(
     seated = lane.running
     phase = lane.phase_base + phase_after(lane.step + 1, size, shift)
     while phases[phase] > lane.free_blocks:
-        preempt_last(lane, seats, room, rows, phases, setup, totals, now)
+        preempt_last(lane, seats, room, rows, phases, setup, totals, prefix, now)
     lane.free_blocks -= phases[phase]
     lane.decodes = lane.decoding
     budget = setup.max_num_batched_tokens - lane.decoding
@@ -58,7 +60,7 @@ def schedule(
         evicted_itself = False
         while blocks > lane.free_blocks and not evicted_itself:
             evicted_itself = lane.last_seat == seat_id
-            preempt_last(lane, seats, room, rows, phases, setup, totals, now)
+            preempt_last(lane, seats, room, rows, phases, setup, totals, prefix, now)
         if evicted_itself:
             break
         prefill(lane, seat, setup, chunk, blocks)
@@ -68,12 +70,13 @@ def schedule(
         lane.blocked = 1
         return
     while lane.waiting > 0 and budget > 0 and lane.running < setup.max_num_seqs:
-        chunk = min(first_waiting_tokens(lane, room, inputs), budget)
-        blocks = blocks_to_admit(lane, rows, setup, tree, chunk)
+        found = find(lane, room, inputs, setup, totals, prefix) if setup.caching == 1 else 0
+        chunk = min(first_waiting_tokens(lane, room, inputs) - found, budget)
+        blocks = blocks_to_admit(lane, rows, setup, tree, found + chunk)
         if blocks > lane.free_blocks:
             lane.blocked = 1
             break
-        seat_id = admit(lane, seats, room, rows, inputs, setup, tree, now)
+        seat_id = admit(lane, seats, room, rows, inputs, setup, tree, totals, prefix, found, now)
         prefill(lane, seats[seat_id], setup, chunk, blocks)
         budget -= chunk
     lane.may_run = 1

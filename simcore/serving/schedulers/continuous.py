@@ -15,6 +15,7 @@ from pydantic import Field
 from simcore.compiled import inlined
 from simcore.memory.kv_pool import phase_after
 from simcore.serving.lane import admit, blocks_to_admit, first_waiting_tokens, preempt_last, prefill
+from simcore.serving.prefix import find
 from simcore.spec import Spec
 
 
@@ -37,21 +38,23 @@ def schedule(
     setup: Any,
     tree: Any,
     totals: Any,
+    prefix: Any,
     now: float,
 ) -> None:
     """Fill the lane's next iteration: either prompts, or one token for every running sequence."""
     size, shift = setup.block_size, setup.block_shift
     budget = setup.max_num_batched_tokens
     while lane.waiting > 0 and lane.running < setup.max_num_seqs:
-        tokens = first_waiting_tokens(lane, room, inputs)
-        blocks = blocks_to_admit(lane, rows, setup, tree, tokens)
+        found = find(lane, room, inputs, setup, totals, prefix) if setup.caching == 1 else 0
+        tokens = first_waiting_tokens(lane, room, inputs) - found
+        blocks = blocks_to_admit(lane, rows, setup, tree, found + tokens)
         reserve = setup.watermark_blocks if lane.running > 0 else 0
         if blocks + reserve > lane.free_blocks:
             lane.blocked = 1
             break
         if tokens > budget and lane.chunks > 0:
             break
-        seat_id = admit(lane, seats, room, rows, inputs, setup, tree, now)
+        seat_id = admit(lane, seats, room, rows, inputs, setup, tree, totals, prefix, found, now)
         prefill(lane, seats[seat_id], setup, tokens, blocks)
         budget -= tokens
     if lane.chunks > 0:
@@ -59,7 +62,7 @@ def schedule(
     seated = lane.running
     phase = lane.phase_base + phase_after(lane.step + 1, size, shift)
     while phases[phase] > lane.free_blocks:
-        preempt_last(lane, seats, room, rows, phases, setup, totals, now)
+        preempt_last(lane, seats, room, rows, phases, setup, totals, prefix, now)
     lane.free_blocks -= phases[phase]
     lane.decodes = lane.decoding
     lane.may_run = 1 if lane.running == seated else 0

@@ -7,6 +7,7 @@ import numpy as np
 
 from simcore.compute.step_table import StepTimeTable
 from simcore.serving.engine import Engine
+from simcore.serving.prefix import PrefixChains
 from simcore.serving.router import RoundRobin, Router
 from simcore.serving.schedulers import SCHEDULER_CODES, SchedulerParameters
 from simcore.serving.warm import constant_table
@@ -72,6 +73,7 @@ def engine(
     block_size: int = 16,
     replica_count: int = 1,
     router: Router | None = None,
+    chains: PrefixChains | None = None,
 ) -> Engine:
     return Engine(
         affine_table() if table is None else table,
@@ -83,6 +85,7 @@ def engine(
         replica_count=replica_count,
         router=router or RoundRobin(),
         requests=requests,
+        chains=chains,
     )
 
 

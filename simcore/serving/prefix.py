@@ -1,0 +1,243 @@
+"""The prefix cache of a lane: whose prompts share blocks of its KV pool, and which of them nobody uses now.
+
+A prompt is a chain of *entries*, one per block hash of the workload; an entry is the whole KV blocks that its
+tokens fill. It is resident once somebody has computed it, held by every sequence whose prompt begins with it
+and counted once; one that nobody holds stays, least recently used first out, until its blocks are needed
+(`free_blocks` counts such blocks as free, `cached_blocks` says how many). A sequence finds the longest
+resident prefix of its chain when it is admitted, and computes one token at least, which it samples from.
+
+As in vLLM, blocks enter when they are full and computed, at the end of the iteration. Unlike there, a block
+that two sequences computed at once is kept once (SGLang merges so too), and free blocks are taken before
+cached ones. Limits: generated tokens have no hash and are not shared; eviction takes whole entries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Self
+
+import numpy as np
+
+from simcore.compiled import compiled_in_place
+from simcore.errors import InputError
+from simcore.memory.kv_pool import blocks_for
+from simcore.serving import state
+from simcore.serving.records import Integers
+from simcore.workload.block_hashes import BLOCK_TOKENS, Chains
+
+MAX_CELLS: Final = 100_000_000  # 1.2 GB, of which only what is touched is taken
+
+
+class Prefix(NamedTuple):
+    """What the kernel reads and writes. A chain is `entries[offsets[i]:offsets[i + 1]]`."""
+
+    offsets: Any
+    entries: Any
+    blocks: Any  # by entry
+    cells: Any  # by lane and entry
+    hit_tokens: Any  # by request, at its first admission
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefixChains:
+    """The chains of all requests, with the KV blocks that each entry fills."""
+
+    offsets: Integers
+    entries: Integers
+    blocks: Integers
+    block_size_tokens: int
+
+    @classmethod
+    def of(cls, chains: Chains, input_tokens: Integers, *, block_size_tokens: int) -> Self:
+        """Chains of block hashes over prompts of these lengths. Raises InputError where blocks do not fit in one."""
+        check_block_size(block_size_tokens)
+        offsets, hashes = chains
+        owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        place = np.arange(len(hashes)) - offsets[owner]
+        named = np.clip(input_tokens[owner] - place * BLOCK_TOKENS, 0, BLOCK_TOKENS)
+        blocks = named // block_size_tokens
+        _, names = np.unique(hashes, return_inverse=True)
+        # A hash that ends elsewhere is another entry: a clipped prompt shares no part of a block.
+        kinds, entries = np.unique(names.ravel() * (BLOCK_TOKENS + 1) + blocks, return_inverse=True)
+        entries = entries.ravel()
+        kept = (blocks > 0) & _unrepeated(owner, entries, len(kinds))
+        kept &= np.cumsum(~kept) - np.append(0, np.cumsum(~kept))[offsets[owner]] == 0  # nothing behind a gap
+        return cls(
+            offsets=np.append(0, np.cumsum(np.bincount(owner[kept], minlength=len(offsets) - 1))),
+            entries=entries[kept].astype(np.int64),
+            blocks=(kinds % (BLOCK_TOKENS + 1)).astype(np.int64),
+            block_size_tokens=block_size_tokens,
+        )
+
+
+def check_block_size(block_size_tokens: int) -> None:
+    """Raises InputError where KV blocks do not divide what a hash stands for."""
+    if BLOCK_TOKENS % block_size_tokens:
+        raise InputError.at(
+            "serving.kv.block_size",
+            "prefix.block_size",
+            "got {got}, which does not divide the {tokens} tokens that a block hash stands for; use 16 or 32, or "
+            "turn enable_prefix_caching off",
+            got=block_size_tokens,
+            tokens=BLOCK_TOKENS,
+        )
+
+
+def _unrepeated(owner: Integers, entries: Integers, distinct: int) -> Any:
+    """Where a chain names an entry for the first time; a hash of all before cannot come twice in one."""
+    first = np.zeros(len(entries), np.bool_)
+    first[np.unique(owner * max(1, distinct) + entries, return_index=True)[1]] = True
+    return first
+
+
+def laid_out(chains: PrefixChains | None, lane_count: int, request_count: int) -> Prefix:
+    """The arrays of an empty cache in every lane; tiny ones without chains."""
+    if chains is None:
+        empty = np.zeros(1, np.int64)
+        return Prefix(empty, empty, empty, state.records(state.CELL, 1), np.zeros(0, np.int64))
+    cells = lane_count * len(chains.blocks)
+    if cells > MAX_CELLS:
+        raise InputError.at(
+            "serving.kv.enable_prefix_caching",
+            "prefix.too_large",
+            "{lanes:,} caches of {entries:,} different blocks are too many to follow; set workload.arrivals.limit or "
+            "lower the number of replicas",
+            lanes=lane_count,
+            entries=len(chains.blocks),
+        )
+    return Prefix(
+        offsets=np.require(chains.offsets, np.int64, ["C", "W"]),
+        entries=np.require(chains.entries, np.int64, ["C", "W"]),
+        blocks=np.require(chains.blocks, np.int64, ["C", "W"]),
+        cells=state.records(state.CELL, max(1, cells)),
+        hit_tokens=np.zeros(request_count, np.int64),
+    )
+
+
+@compiled_in_place
+def shelve(lane: Any, prefix: Any, entry: int) -> None:
+    """Nobody holds an entry any more: it becomes the most recently used of those that may go."""
+    cells, base = prefix.cells, lane.cell_base
+    cell = cells[base + entry]
+    cell.older = lane.newest
+    cell.newer = -1
+    if lane.newest >= 0:
+        cells[base + lane.newest].newer = entry
+    else:
+        lane.oldest = entry
+    lane.newest = entry
+    lane.cached_blocks += prefix.blocks[entry]
+
+
+@compiled_in_place
+def unshelve(lane: Any, prefix: Any, entry: int) -> None:
+    """Take an entry out of those that may go."""
+    cells, base = prefix.cells, lane.cell_base
+    cell = cells[base + entry]
+    if cell.newer >= 0:
+        cells[base + cell.newer].older = cell.older
+    else:
+        lane.newest = cell.older
+    if cell.older >= 0:
+        cells[base + cell.older].newer = cell.newer
+    else:
+        lane.oldest = cell.newer
+    lane.cached_blocks -= prefix.blocks[entry]
+
+
+@compiled_in_place
+def evict(lane: Any, totals: Any, prefix: Any) -> None:
+    """Give up what was used longest ago, until the rest fits in what is not in use."""
+    while lane.cached_blocks > lane.free_blocks:
+        entry = lane.oldest
+        unshelve(lane, prefix, entry)
+        prefix.cells[lane.cell_base + entry].holders = 0
+        totals.evicted_blocks += prefix.blocks[entry]
+
+
+@compiled_in_place
+def find(lane: Any, room: Any, inputs: Any, setup: Any, totals: Any, prefix: Any) -> int:
+    """Tokens of the first in line that are resident: `lane.found` entries, `found_held` blocks of them in use."""
+    evict(lane, totals, prefix)
+    if lane.stack_count > 0:
+        top = room[lane.seat_base + lane.stack_count - 1]
+        request, target = top.stack_request, inputs[top.stack_request] + top.stack_generated
+    else:
+        request, target = lane.queue_first, inputs[lane.queue_first]
+    begin, end = prefix.offsets[request], prefix.offsets[request + 1]
+    place = begin
+    blocks = held = 0
+    while place < end:
+        entry = prefix.entries[place]
+        holders = prefix.cells[lane.cell_base + entry].holders
+        size = prefix.blocks[entry]
+        tokens = min((blocks + size) * setup.block_size, target - 1)
+        if holders == 0 or blocks_for(tokens, setup.block_size, setup.block_shift) < blocks + size:
+            break
+        blocks += size
+        if holders > 1:
+            held += size
+        place += 1
+    lane.found = place - begin
+    lane.found_held = held
+    found: int = min(blocks * setup.block_size, target - 1)
+    return found
+
+
+@compiled_in_place
+def hold(lane: Any, seat: Any, prefix: Any) -> None:
+    """A sequence that was just admitted holds what was found of its chain."""
+    begin = prefix.offsets[seat.request]
+    seat.shared = lane.found
+    seat.shared_blocks = 0
+    for place in range(begin, begin + lane.found):
+        entry = prefix.entries[place]
+        cell = prefix.cells[lane.cell_base + entry]
+        if cell.holders == 1:
+            unshelve(lane, prefix, entry)
+        else:
+            lane.doubled_blocks += prefix.blocks[entry]
+        cell.holders += 1
+        seat.shared_blocks += prefix.blocks[entry]
+
+
+@compiled_in_place
+def share(lane: Any, seat: Any, setup: Any, prefix: Any) -> None:
+    """Enter what a sequence has computed of its chain; of blocks that are resident already, one copy is freed."""
+    place, end = prefix.offsets[seat.request] + seat.shared, prefix.offsets[seat.request + 1]
+    while place < end:
+        entry = prefix.entries[place]
+        size = prefix.blocks[entry]
+        if (seat.shared_blocks + size) * setup.block_size > seat.done:
+            return
+        cell = prefix.cells[lane.cell_base + entry]
+        if cell.holders == 0:
+            cell.holders = 2
+        elif cell.holders == 1:
+            unshelve(lane, prefix, entry)
+            cell.holders = 2
+        else:
+            cell.holders += 1
+            lane.doubled_blocks += size
+            lane.free_blocks += size
+        seat.shared += 1
+        seat.shared_blocks += size
+        place += 1
+
+
+@compiled_in_place
+def let_go(lane: Any, seat: Any, prefix: Any) -> None:
+    """A sequence that has given back all its blocks leaves its entries, tails first so that heads stay longest."""
+    lane.free_blocks -= seat.shared_blocks
+    begin = prefix.offsets[seat.request]
+    for place in range(begin + seat.shared - 1, begin - 1, -1):
+        entry = prefix.entries[place]
+        cell = prefix.cells[lane.cell_base + entry]
+        cell.holders -= 1
+        if cell.holders == 1:
+            shelve(lane, prefix, entry)
+            lane.free_blocks += prefix.blocks[entry]
+        else:
+            lane.doubled_blocks -= prefix.blocks[entry]
+    seat.shared = 0
+    seat.shared_blocks = 0
