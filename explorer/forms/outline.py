@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from explorer.forms.schema import (
     OVERRIDES,
@@ -199,7 +200,7 @@ def _section(key: str, view: _View) -> Section:
 def _summary(key: str, fields: Sequence[Field], view: _View) -> str:
     changed = sum(field.changed for field in fields)
     if changed:
-        return _("1 change") if changed == 1 else _("%(count)s changes") % {"count": changed}
+        return ngettext("%(count)s change", "%(count)s changes", changed) % {"count": changed}
     text = {
         "topology": view.typed("topology.kind") or _("the server's own"),
         "model": view.typed("model.name"),
@@ -359,7 +360,7 @@ def _note(
     if leaf.path.startswith(OVERRIDES) and typed[:1] in ("x", "×", "*"):
         parts.append(_resolved(leaf.path, view, typed))
     if changed:
-        was = dict(choices).get(before, before) if choices else before or default
+        was = dict(choices).get(before or choices[0][0], before) if choices else before or default
         parts.append(_("was %(value)s") % {"value": was or "–"})
     return ", ".join(part for part in parts if part)
 

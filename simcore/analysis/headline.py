@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from simcore import glossary
@@ -33,12 +33,26 @@ OVERRIDES: Final = "hardware.chip_overrides."
 
 def headline(baseline: Document, current: Document) -> list[Message]:
     """One or two sentences on `current` against `baseline`; empty where no input differs."""
-    changed, _ = input_rows([baseline["inputs"], current["inputs"]])
-    if not changed:
+    documents = (baseline, current)
+    rows, _ = input_rows([document["inputs"] for document in documents])
+    if not rows:
         return []
+    changed = [_named(row, documents) for row in rows]
     if {"serving.capacity_request_per_s", "training.token_per_s"} & current["metrics"].keys():
         return [_serving(baseline, current, changed), *_who_waits(baseline, current)]
     return [_wiring(baseline, current, changed)]
+
+
+def _named(row: InputRow, documents: Sequence[Document]) -> InputRow:
+    """A calibration by the name that its owner gave it, not by its slug or file."""
+    if row.path != "hardware.calibration":
+        return row
+    used = [document.get("tables", {}).get("calibration") for document in documents]
+    named = [
+        value if value == "auto" or not tables else tables[0]["name"]
+        for value, tables in zip(row.values, used, strict=True)
+    ]
+    return replace(row, values=tuple(named))
 
 
 def change_text(changed: Sequence[InputRow]) -> Phrases:

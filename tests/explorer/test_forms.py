@@ -193,3 +193,19 @@ def test_a_trace_can_be_chosen_once_there_is_one() -> None:
 def test_a_chip_that_the_catalog_does_not_know_is_still_shown() -> None:
     item = field(outline({"name": "x", "hardware": {"chip": "nvidia-x"}}), "hardware.chip")
     assert ("nvidia-x", "nvidia-x") in item.choices
+
+
+def test_a_calibration_of_ones_own_is_offered_and_what_it_replaced_is_named() -> None:
+    document = {**SMALLEST, "hardware": {"calibration": "our-lab-1f"}}
+    form = outline(document, baseline=SMALLEST, calibrations=[("our-lab-1f", "Our lab")])
+    item = field(form, "hardware.calibration")
+    assert ("our-lab-1f", "Our lab") in item.choices
+    assert (item.value, item.dot, item.note) == ("our-lab-1f", "you", "was the chip's own")
+
+
+def test_the_shipped_calibration_says_which_and_of_when() -> None:
+    item = field(outline(SMALLEST), "hardware.calibration")
+    assert (item.value, item.dot) == ("auto", "cal")
+    assert item.source.startswith("NVIDIA H100 SXM, fitted, 20")
+    unmeasured = field(outline({**SMALLEST, "hardware": {"chip": "tpu-v4"}}), "hardware.calibration")
+    assert unmeasured.dot == "def"

@@ -93,3 +93,10 @@ def test_a_figure_that_is_taken_away_again_promises_nothing(document):
     text = sentences(document(base, {path: "x2"}), document(base))[0]
     assert text.startswith("HBM bandwidth ×0.5 makes decoding ")
     assert text.endswith("% slower")
+
+
+def test_a_calibration_has_the_name_that_its_owner_gave_it(document, catalog):
+    base = dict(story("s2-double-hbm").baseline)
+    before, after = document(base), document(base, {"hardware.calibration": "class-default"})
+    named = catalog.calibrations["class-default"].name
+    assert headline(before, after)[0].text.startswith(f"Calibration auto → {named}")
