@@ -97,6 +97,48 @@ OPERATORS: Final[Mapping[str, str]] = {
     "between_steps": "Between steps",
     "micro_batch": "Micro-batch",
     "step": "Step",
+    "delta_in": "Linear attention: input",
+    "delta_out": "Linear attention: output",
+    "delta_gate": "Linear attention: gate",
+    "delta_gates": "Linear attention: gates",
+    "delta_gate_down": "Linear attention: gate into ranks",
+    "delta_gate_up": "Linear attention: gate from ranks",
+    "delta_decay_down": "Linear attention: decay into ranks",
+    "delta_decay_up": "Linear attention: decay from ranks",
+    "delta_beta": "Linear attention: learning rates",
+    "lightning_in": "Lightning attention: input",
+    "lightning_out": "Lightning attention: output",
+    "mamba_in": "State space: input",
+    "mamba_x": "State space: step and mixes",
+    "mamba_step": "State space: step from ranks",
+    "mamba_out": "State space: output",
+    "lru_in": "Gated recurrence: input",
+    "lru_gates": "Gated recurrence: gates",
+    "lru_out": "Gated recurrence: output",
+    "convolution_in": "Short convolution: input",
+    "convolution_out": "Short convolution: output",
+    "compress_value": "KV compressor: values",
+    "compress_gate": "KV compressor: weights of values",
+    "index_query": "Index queries",
+    "index_key": "Index keys",
+    "latent_in": "Experts' input into latents",
+    "latent_out": "Experts' output from latents",
+    "engram": "N-gram memory",
+    "linear_block": "Blocks of one linear map",
+    "window_query": "Queries of further window heads",
+    "window_output": "Output of further window heads",
+    "layer_input_gate": "Inputs per layer: gate",
+    "layer_input_out": "Inputs per layer: output",
+    "layer_input_model": "Inputs per layer: map of the model",
+    "laurel_down": "Low-rank residual: down",
+    "laurel_up": "Low-rank residual: up",
+    "altup": "Alternating updates",
+    "block_embedding_qkv": "Shared block: Q, K and V of the embedding",
+    "block_linear": "Shared block: map into the layer",
+    "block_adapter_down": "Shared block: MLP adapter down",
+    "block_adapter_up": "Shared block: MLP adapter up",
+    "block_qkv_adapter_down": "Shared block: Q, K and V adapters down",
+    "block_qkv_adapter_up": "Shared block: Q, K and V adapters up",
 }
 _QUANTITIES: Final[Mapping[str, str]] = {
     "s": "time",
@@ -135,10 +177,15 @@ _QUANTITIES: Final[Mapping[str, str]] = {
     "compute_fraction": "share of peak that is reached",
     "flop_per_s": "rate that is reached",
     "activation_bytes": "activations",
+    "fan_in": "inputs",
+    "fan_in_per_chip": "inputs per chip",
+    "fan_out": "outputs",
+    "fan_out_per_chip": "outputs per chip",
 }
 _KERNELS: Final[Mapping[str, str]] = {
     "gemm": "Matrix products in {dtype}: {figure}",
     "moe": "Expert products in {dtype}: {figure}",
+    "moe_whole": "Expert products in {dtype}, all experts on one rank: {figure}",
 }
 _FIGURES: Final[Mapping[str, str]] = {
     "bytes_per_s": "memory rate that is reached",
@@ -157,6 +204,7 @@ _FIGURES: Final[Mapping[str, str]] = {
 _ELEMENT: Final = "Bytes of one {dtype} element"
 _PRICE: Final = "Price of one: {item}"
 _PARTS: Final = "{operator} {quantity}"
+_LAYERS_WITH: Final = "Layers with: {operator}"
 
 NAMES: Final[Mapping[str, str]] = {
     # the step
@@ -209,6 +257,10 @@ NAMES: Final[Mapping[str, str]] = {
     "attention_stream_memory_fraction": "Naive attention: share of HBM bandwidth that is reached",
     "attention_compute_share": "Share of attention's arithmetic",
     "gemm_bytes_per_s": "Matrix products: memory rate that is reached",
+    "latent_decode_compute_fraction": "Latent decode attention: share of peak that is reached",
+    "latent_decode_memory_fraction": "Latent decode attention: share of HBM bandwidth that is reached",
+    "latent_decode_per_head_s": "Latent decode attention: time per head and sequence",
+    "latent_prefill_compute_fraction": "Latent prefill attention: share of peak that is reached",
     "gemm_compute_fraction": "Matrix products: share of peak that is reached",
     "gemm_flop_per_s": "Matrix products: compute rate that is reached",
     "gemm_memory_fraction": "Matrix products: share of HBM bandwidth that is reached",
@@ -574,8 +626,35 @@ NAMES: Final[Mapping[str, str]] = {
     "break_even_bytes_per_s": "Break-even bandwidth",
     "break_even_tokens": "Break-even length",
     "overhead_per_prefill_s": "Host time per prefill",
+    "attention_layers": "Layers with attention",
+    "experts_latent_parameters": "Parameters of the experts' latent maps",
+    "indexed_layers": "Layers with an index",
+    "kv_elements_per_entry": "Numbers of KV per token and layer",
+    "layers_per_entry": "Layers that store an entry per token",
+    "layers_with_a_local_window": "Layers with a local window",
+    "local_window_layers": "Layers with a local window",
+    "layers_with_index_keys": "Layers that store index keys",
+    "layers_with_kv": "Layers that store KV",
+    "lookup_bytes": "Bytes of tables read by row",
+    "lookup_parameters": "Parameters of tables read by row",
+    "matrices_bytes": "Bytes of further matrices",
+    "matrix_parameters": "Parameters of further matrices, split",
+    "whole_matrix_parameters": "Parameters of further matrices, held whole",
+    "ratio": "Tokens per entry",
+    "recurrent_layers": "Layers with a state",
+    "recurrent_layers_per_stage": "Layers with a state per stage",
+    "recurrent_parameters": "Parameters of layers with a state",
+    "reused_bytes": "Bytes of weights that several layers share",
+    "reused_parameters": "Parameters that several layers share",
+    "tokens_per_entry": "Tokens per entry",
+    "tokens_per_index_key": "Tokens per index key",
+    "key_and_value_widths": "Width of a key and a value",
+    "kv_entry_bytes": "Bytes of an entry",
+    "state_bytes": "Bytes set aside for states",
 }  # fmt: skip
-_KERNEL: Final = re.compile(r"^(gemm|moe)_(bf16|fp16|fp8_block|fp8|int8|int4|nvfp4|mxfp4|fp4)_(\w+)$")
+_KERNEL: Final = re.compile(
+    r"^(gemm|moe)_(bf16|fp16|fp8_block|fp8|int8|int4|nvfp4|mxfp4|fp4)(_whole)?_(\w+)$"
+)
 _ELEMENT_OF: Final = re.compile(r"^(?:bytes_per_(\w+)_element|(\w+)_bytes_per_element)$")
 _UNIT_PRICE: Final = re.compile(r"^unit_(.+)_usd$")
 _BY_LAST_KEY: Final = {key.rpartition(".")[2]: one.label for key, one in reversed(ENTRIES.items())}
@@ -606,14 +685,17 @@ def _in_glossary(name: str) -> TermLabel | None:
 
 def _put_together(name: str) -> TermLabel | None:
     """`mlp_up_s_per_layer`: an operator and a quantity; `moe_fp8_launch_s`: kernels, a format and a figure."""
-    if (kernel := _KERNEL.match(name)) and kernel[3] in _FIGURES:
+    if (kernel := _KERNEL.match(name)) and kernel[4] in _FIGURES:
         return TermLabel(
-            template=_KERNELS[kernel[1]], words={"dtype": kernel[2], "figure": _FIGURES[kernel[3]]}
+            template=_KERNELS[kernel[1] + (kernel[3] or "")],
+            words={"dtype": kernel[2], "figure": _FIGURES[kernel[4]]},
         )
     if element := _ELEMENT_OF.match(name):
         return TermLabel(template=_ELEMENT, words={"dtype": element[1] or element[2]})
     if price := _UNIT_PRICE.match(name):
         return TermLabel(template=_PRICE, words={"item": price[1].replace("_", " ")})
+    if (matrix := name.removeprefix("layers_with_")) != name and matrix in OPERATORS:
+        return TermLabel(template=_LAYERS_WITH, words={"operator": OPERATORS[matrix]})
     for operator in _LONGEST_FIRST:
         quantity = _QUANTITIES.get(name.removeprefix(f"{operator}_"))
         if quantity and name.startswith(f"{operator}_"):
@@ -624,4 +706,4 @@ def _put_together(name: str) -> TermLabel | None:
 def messages() -> set[str]:
     """Everything that this table can say, for translators."""
     tables = (NAMES, OPERATORS, _QUANTITIES, _KERNELS, _FIGURES)
-    return {text for table in tables for text in table.values()} | {_ELEMENT, _PRICE, _PARTS}
+    return {text for table in tables for text in table.values()} | {_ELEMENT, _PRICE, _PARTS, _LAYERS_WITH}
