@@ -21,7 +21,7 @@ from simcore.plan.bands import extrapolation
 from simcore.plan.closed_forms import cluster_tables, cluster_terms, pool_tables, pool_terms
 from simcore.plan.digest import ENGINE_VERSION, digest_of
 from simcore.plan.prefixes import check_prefix_caching, prefix_warnings
-from simcore.plan.resolve import Hardware, resolve_hardware, resolve_model
+from simcore.plan.resolve import Hardware, length_warnings, resolve_hardware, resolve_model
 from simcore.plan.serving import build_pool, resolve_parallelism
 from simcore.plan.slices import plan_slices
 from simcore.plan.training import (
@@ -131,7 +131,7 @@ def _serving(
     architecture, warnings = resolve_model(scenario.model, catalog)
     engine = engine_constants(spec.engine)
     weights_dtype = architecture.weights_dtype if spec.weights_dtype == "auto" else spec.weights_dtype
-    kv_dtype = "bf16" if spec.kv.dtype == "auto" else spec.kv.dtype
+    kv_dtype = (architecture.kv_dtype or "bf16") if spec.kv.dtype == "auto" else spec.kv.dtype
     parallelism = resolve_parallelism(
         spec,
         architecture,
@@ -167,6 +167,7 @@ def _serving(
         *warnings,
         *extrapolation(planned),
         *_trace_warnings(trace),
+        *length_warnings(spec.max_model_len, architecture),
         *prefix_warnings(spec.kv, requests),
         *_serving_warnings(requests, idle, pool, spec.kv.allocator),
     ]
