@@ -89,7 +89,7 @@ TARGETS: Final[Mapping[str, float]] = {
     "ttft_s.p90": 0.20,
 }
 _OWN_CACHE: Final = (
-    "the budget expects 2,794 blocks where vLLM had 2,588: 0.4 GiB of 24 are not explained, 8 % of the cache and of the "
+    "the budget expects 2,794 blocks where vLLM had 2,588: 0.4 GiB of 24 are not explained, 8 % of the cache and the "
     "batch that it bounds"
 )
 _KNEE: Final = (
