@@ -50,6 +50,13 @@ _OPTIONS: Final = {
     "--kv-cache-memory-bytes": ("serving.kv_cache_memory_bytes", "tokens"),
     "--seed": ("run.seed", int),
 }
+# Options that stand alone -> (scenario path, what they set)
+_SWITCHES: Final = {
+    "--enable-prefix-caching": ("serving.kv.enable_prefix_caching", True),
+    "--no-enable-prefix-caching": ("serving.kv.enable_prefix_caching", False),
+    "--no-enable-chunked-prefill": ("serving.scheduler.kind", "continuous"),
+}
+_EXPERT_PARALLEL: Final = "--enable-expert-parallel"
 _MODEL_OPTIONS: Final = ("--model", "--model-tag")
 # Options that stand alone: what follows one is not its value.
 _FLAGS: Final = re.compile(r"--(enable|disable|no|trust|enforce|async|use|allow|skip|return)-[a-z0-9-]+")
@@ -223,7 +230,9 @@ def _from_pairs(
         elif option in _OPTIONS:
             path, reader = _OPTIONS[option]
             _put(document, path, _read(option, value, reader))
-        elif option not in _WITHOUT_EFFECT:
+        elif option in _SWITCHES:
+            _put(document, *_SWITCHES[option])
+        elif option not in _WITHOUT_EFFECT | {_EXPERT_PARALLEL}:
             warnings.append(
                 Message(
                     code="vllm.ignored",
@@ -232,8 +241,12 @@ def _from_pairs(
                     path="text",
                 )
             )
+    architecture = catalog.model(document["model"]["name"])
+    if _EXPERT_PARALLEL in pairs and architecture.is_moe:
+        parallelism = document.get("serving", {}).get("parallelism", {})
+        _put(document, "serving.parallelism.ep", parallelism.get("tp", 1) * parallelism.get("pp", 1))
     _own_the_chips_it_uses(document)
-    return document, [*warnings, *_baseline(document, catalog.model(document["model"]["name"]), catalog)]
+    return document, [*warnings, *_baseline(document, architecture, catalog)]
 
 
 def _options(words: list[str]) -> tuple[dict[str, str], list[str]]:

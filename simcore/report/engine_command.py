@@ -1,0 +1,91 @@
+"""The `vllm serve` line of a plan: what was simulated, ready to run, as its own importer reads it back.
+
+Written out are the degrees that were resolved and every knob that the scenario sets; what stands at `auto` is
+left to the engine, whose default it is. Prefix caching is always said, because vLLM's own default is on. What
+the line cannot say (a checkpoint that must be stored in a format, a rank layout of another engine) stands in
+comments above it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any, Final
+
+from simcore.errors import InputError
+from simcore.plan import Plan, ServingPlan
+from simcore.scenario.schema import Serving
+
+_DTYPE: Final = {"bf16": "bfloat16", "fp16": "float16"}
+_REPOSITORY: Final = re.compile(r"config\.json of (?P<id>[\w.-]+/[\w.-]+)")
+
+
+def vllm_command(plan: Plan) -> str:
+    """Comments, then one command over several lines. Raises InputError where nothing is served by vLLM."""
+    serving = plan.serving
+    if serving is None:
+        raise InputError.at(
+            "workload.kind",
+            "command.no_serving",
+            "got {got}; only a scenario that serves has a vllm serve command, so use serving",
+            got=plan.scenario.workload.kind,
+        )
+    if serving.inputs.engine.family != "vLLM":
+        raise InputError.at(
+            "serving.engine",
+            "command.other_engine",
+            "got {got!r}; a command is written for vLLM alone, so choose one such as {allowed!r}",
+            got=serving.inputs.engine.name,
+            allowed="vLLM 0.19",
+        )
+    model, comments = _model(plan, serving)
+    options = _options(plan.scenario.serving, serving)
+    comments += _stored(plan.scenario.serving.weights_dtype)
+    lines = [f"vllm serve {shlex.quote(model)}", *(f"  {' '.join(words)}" for words in options)]
+    return "\n".join([*(f"# {line}" for line in comments), " \\\n".join(lines)]) + "\n"
+
+
+def _model(plan: Plan, serving: ServingPlan) -> tuple[str, list[str]]:
+    """The repository that the architecture was read from, where its source names one."""
+    source = serving.inputs.architecture.source
+    found = _REPOSITORY.search(source.title) if source else None
+    if found and plan.scenario.model.config is None:
+        return found["id"], []
+    name = plan.scenario.model.name
+    return name, [f"{name} is the scenario's name for the model: write the path or id of your checkpoint"]
+
+
+def _options(spec: Serving, serving: ServingPlan) -> list[list[str]]:
+    pool, kv = serving.pool, spec.kv
+    said: list[tuple[str, Any]] = [
+        ("--tensor-parallel-size", pool.parallelism.tp_ranks),
+        ("--pipeline-parallel-size", _unless(pool.parallelism.pp, 1)),
+        ("--data-parallel-size", _unless(pool.replica_count, 1)),
+        ("--max-model-len", _unless(spec.max_model_len, "auto")),
+        ("--max-num-seqs", _unless(spec.scheduler.max_num_seqs, "auto")),
+        ("--max-num-batched-tokens", _unless(spec.scheduler.max_num_batched_tokens, "auto")),
+        ("--gpu-memory-utilization", f"{kv.gpu_memory_utilization:g}"),
+        ("--block-size", _unless(kv.block_size, 16)),
+        ("--kv-cache-dtype", _DTYPE.get(kv.dtype, kv.dtype) if kv.dtype != "auto" else None),
+        ("--num-gpu-blocks-override", spec.num_gpu_blocks_override),
+        ("--kv-cache-memory-bytes", spec.kv_cache_memory_bytes and f"{spec.kv_cache_memory_bytes:.0f}"),
+        ("--dtype", _DTYPE.get(spec.weights_dtype)),
+        ("--quantization", "fp8" if spec.weights_dtype == "fp8" else None),
+    ]
+    options = [[name, str(value)] for name, value in said if value is not None]
+    if pool.parallelism.ep > 1:
+        options.append(["--enable-expert-parallel"])
+    options.append(["--enable-prefix-caching" if kv.enable_prefix_caching else "--no-enable-prefix-caching"])
+    if pool.scheduler.kind == "continuous":
+        options.append(["--no-enable-chunked-prefill"])
+    return options
+
+
+def _unless(value: Any, default: Any) -> Any:
+    return None if value == default else value
+
+
+def _stored(weights_dtype: str) -> list[str]:
+    if weights_dtype in ("int8", "int4", "mxfp4", "nvfp4"):
+        return [f"the checkpoint must hold {weights_dtype} weights; vLLM does not make them as it loads"]
+    return []

@@ -1,0 +1,83 @@
+"""The `vllm serve` line says what was simulated, and the importer reads the same scenario back."""
+
+import shlex
+from typing import Any
+
+import pytest
+
+from simcore.catalog import default_catalog
+from simcore.errors import InputError
+from simcore.plan import plan
+from simcore.report.engine_command import vllm_command
+from simcore.scenario import Scenario
+from simcore.scenario.imports import document_from_text
+
+LINES = (
+    {"model": "llama-3.1-70b", "hardware": {"chip_count": 8}, "serving": {"parallelism": {"tp": 4}}},
+    {
+        "model": "qwen3-32b",
+        "hardware": {"chip_count": 8},
+        "serving": {
+            "parallelism": {"tp": 2, "pp": 2},
+            "replica_count": 2,
+            "max_model_len": 8192,
+            "weights_dtype": "fp8",
+            "kv": {
+                "dtype": "fp8",
+                "enable_prefix_caching": True,
+                "gpu_memory_utilization": 0.85,
+                "block_size": 32,
+            },
+            "scheduler": {"kind": "chunked_prefill", "max_num_seqs": 64, "max_num_batched_tokens": 2048},
+        },
+    },
+    {
+        "model": "qwen3-30b-a3b",
+        "hardware": {"chip_count": 4},
+        "serving": {"parallelism": {"tp": 4, "ep": 4}, "scheduler": {"kind": "continuous"}},
+    },
+)
+
+
+def scenario(model: str, **sections: Any) -> Scenario:
+    return Scenario.parse({"name": "c", "model": {"name": model}, **sections})
+
+
+@pytest.mark.parametrize("document", LINES, ids=lambda document: document["model"])
+def test_the_importer_reads_the_same_scenario_back(document: dict[str, Any]) -> None:
+    wanted = plan(scenario(**document))
+    text = vllm_command(wanted)
+    read, warnings = document_from_text(text, default_catalog())
+    got = plan(Scenario.parse(read))
+    assert not [warning for warning in warnings if warning.code == "vllm.ignored"]
+    assert got.serving.pool.parallelism == wanted.serving.pool.parallelism
+    assert got.serving.pool.replica_count == wanted.serving.pool.replica_count
+    assert got.serving.pool.scheduler == wanted.serving.pool.scheduler
+    assert got.serving.pool.kv.block_count.value == wanted.serving.pool.kv.block_count.value
+    assert got.serving.inputs.spec.kv == wanted.serving.inputs.spec.kv
+    assert got.serving.inputs.weights_dtype == wanted.serving.inputs.weights_dtype
+
+
+def test_a_shell_can_run_it() -> None:
+    words = shlex.split(vllm_command(plan(scenario("llama-3.1-8b"))), comments=True)
+    assert words[:3] == ["vllm", "serve", "meta-llama/Meta-Llama-3.1-8B"]
+    assert "--no-enable-prefix-caching" in words
+
+
+def test_what_the_line_cannot_say_stands_above_it() -> None:
+    text = vllm_command(plan(scenario("llama-2-7b", serving={"weights_dtype": "int4"})))
+    assert text.startswith("# llama-2-7b is the scenario's name for the model")
+    assert "# the checkpoint must hold int4 weights" in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"workload": {"kind": "none"}}, "workload.kind"),
+        ({"serving": {"engine": "SGLang 0.5"}}, "serving.engine"),
+    ],
+)
+def test_a_scenario_without_a_command_is_refused(changes: dict[str, Any], path: str) -> None:
+    with pytest.raises(InputError) as caught:
+        vllm_command(plan(scenario("llama-3.1-8b", **changes)))
+    assert caught.value.message.path == path
