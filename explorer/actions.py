@@ -37,11 +37,12 @@ from explorer.models.run import UNFINISHED, Status
 from explorer.models.scenario import MAX_NAME, printable, title_of
 from explorer.models.trace import pack
 from explorer.tasks import enqueue, plan_document
-from simcore.catalog import default_catalog
+from simcore.catalog import Chip, default_catalog
 from simcore.catalog.calibrations import own_calibration
 from simcore.errors import InfeasibleError, InputError, Message
 from simcore.plan.digest import ENGINE_VERSION
 from simcore.scenario import apply_overrides
+from simcore.scenario.cloning import chip_clone
 from simcore.scenario.imports import document_from_text
 from simcore.scenario.stories import Story
 from simcore.spec import as_input_error
@@ -122,6 +123,12 @@ def create_from_text(viewer: Viewer, text: str) -> tuple[SavedScenario, list[Mes
 def create_from_story(viewer: Viewer, story: Story) -> SavedScenario:
     """The story's variant, compared with its baseline."""
     return create_scenario(viewer, story.variant, baseline=story.baseline, story=story.slug)
+
+
+def clone_chip(viewer: Viewer, chip: Chip, *, name: str) -> SavedScenario:
+    """A scenario whose chip figures are the viewer's to edit, compared with the chip as it ships."""
+    shipped = {"name": chip.name, "hardware": {"chip": chip.slug}}
+    return create_scenario(viewer, chip_clone(chip, name=name), baseline=shipped)
 
 
 def fork(viewer: Viewer, scenario: SavedScenario) -> SavedScenario:

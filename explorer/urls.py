@@ -40,6 +40,7 @@ urlpatterns = [
     path("c/", compare.compare, name="compare"),
     path("c/export/<slug:suffix>/", compare.export, name="export"),
     path("library/", library.library, name="library"),
+    re_path(r"^library/chips/(?P<slug>[a-z0-9.\-]+)/clone/$", library.clone, name="clone"),
     re_path(r"^library/(?P<kind>[a-z_]+)/(?P<slug>[a-z0-9.\-]+)/$", library.entry, name="entry"),
     path("traces/", library.traces, name="traces"),
     path("calibrate/", calibrate.calibrate, name="calibrate"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import fields
@@ -15,9 +14,8 @@ from django.utils.translation import gettext as _
 from explorer import wording
 from explorer.charts import style
 from simcore.catalog import PriceBook, default_catalog
-from simcore.catalog.types import Chip
 from simcore.glossary import ENTRIES
-from simcore.units import dimension_of, printed, quantity
+from simcore.scenario.stories import stories
 from simcore.validation import FactRow, evaluate_all
 from simcore.validation.accuracy import AccuracyRow, accuracy
 
@@ -42,15 +40,6 @@ _SHELF_COLUMNS: Final = {
     "price_books": ("dated",),
 }
 
-_CLONED: Final = (
-    "bf16_flop_per_s",
-    "fp8_flop_per_s",
-    "hbm_bytes",
-    "hbm_bytes_per_s",
-    "scaleup_bytes_per_s",
-    "tdp_w",
-)
-
 
 @register.filter
 def kind_label(kind: str) -> str:
@@ -68,28 +57,6 @@ def kind_label(kind: str) -> str:
 
 
 @register.simple_tag
-def clone_text(chip: Chip) -> str:
-    """A scenario with this chip whose figures are yours to edit: they start as the datasheet has them."""
-    figures = {name: getattr(chip, name) for name in _CLONED}
-    document = {
-        "name": _("%(chip)s, edited") % {"chip": chip.name},
-        "hardware": {
-            "chip": chip.slug,
-            "chip_overrides": {name: _as_typed(value, name) for name, value in figures.items() if value},
-        },
-    }
-    return json.dumps(document, ensure_ascii=False)
-
-
-def _as_typed(value: float, name: str) -> float | str:
-    """3.35e12 -> "3.35 TB/s", where that says exactly the same."""
-    dimension = dimension_of(name)
-    number, unit = printed(value, dimension, digits=3)
-    text = f"{number} {unit}"
-    return text if unit and quantity(text, dimension) == value else value
-
-
-@register.simple_tag
 def glossary_terms() -> list[dict[str, str]]:
     """Every entry of the glossary in the reader's language, by label."""
     listed = [
@@ -102,6 +69,16 @@ def glossary_terms() -> list[dict[str, str]]:
         for one in ENTRIES.values()
     ]
     return sorted(listed, key=lambda one: one["label"].lower())
+
+
+@register.simple_tag
+def told(slug: str) -> dict[str, Any]:
+    """What a story says to look at, and its sources; nothing where the story is no longer told."""
+    found = stories().get(slug)
+    if found is None:
+        return {}
+    sources = [{**source, "dot": _SOURCE_DOTS.get(source["kind"], "def")} for source in found.sources]
+    return {"look_at": [wording.term(text) for text in found.look_at], "sources": sources}
 
 
 @register.simple_tag

@@ -16,7 +16,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from explorer import actions, exports
 from explorer.access import (
@@ -29,9 +29,9 @@ from explorer.access import (
 )
 from explorer.charts import translated
 from explorer.models import Run, TraceUpload
-from explorer.views.common import limited
+from explorer.views.common import limited, refuse
 from simcore.catalog import default_catalog
-from simcore.errors import Message, TrimtabError
+from simcore.errors import InputError, Message, TrimtabError
 
 KINDS = ("chips", "servers", "switches", "optics", "optical_switches", "models", "price_books")
 FORMATS = ("mooncake", "azure", "burstgpt", "csv")
@@ -64,6 +64,22 @@ def entry(request: HttpRequest, kind: str, slug: str) -> HttpResponse:
     found = entries[slug]
     context = {"kind": kind, "slug": slug, "entry": found, "rows": _rows(found)}
     return render(request, "explorer/entry.html", context)
+
+
+@require_POST
+@limited("start", per_minute=60)
+def clone(request: HttpRequest, slug: str) -> HttpResponse:
+    """The chip's figures in a scenario, to edit."""
+    if slug not in default_catalog().chips:
+        raise Http404
+    chip = default_catalog().chip(slug)
+    name = _("%(chip)s, edited") % {"chip": chip.name}
+    try:
+        scenario = actions.clone_chip(viewer_of(request, make_sandbox=True), chip, name=name)
+    except InputError as error:
+        refuse(request, error)
+        return redirect("entry", "chips", slug)
+    return redirect("workbench", scenario.pk)
 
 
 def _rows(found: Any) -> list[dict[str, Any]]:

@@ -302,6 +302,7 @@ def test_every_address_is_tested_here() -> None:
         "delete", "undo", "redo", "go", "cancel", "scenario_yaml", "panel", "why", "trace_json", "result_json",
         "compare", "export", "library", "entry", "calibrate", "calibration", "keep_calibration",
         "calibration_yaml", "use_calibration", "discard_calibration",
+        "clone",
         "traces", "shared", "revoke", "login", "logout", "signup",
         "help", "methods", "healthz",
     }  # fmt: skip

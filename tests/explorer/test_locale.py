@@ -56,7 +56,7 @@ def msgids() -> set[str]:
     found |= set(_RESOURCES.values()) | term_names.messages()
     found |= {book.name for book in default_catalog().price_books.values()}
     for story in stories().values():
-        found |= {story.title, story.finding}
+        found |= {story.title, story.finding, *story.look_at}
     found |= set(_choices())
     return {text for text in found if re.search(r"[A-Za-z]{2}|^[:;] $", text)}
 
