@@ -17,6 +17,7 @@ KPIS = (
     "memory.kv_block_count",
     "memory.max_concurrency_at_max_len",
     "serving.kv_usage_fraction.max",
+    "memory.prefix_hit_fraction",
     "model.kv_bytes_per_token",
     "memory.weight_bytes_per_chip",
 )
@@ -252,6 +253,7 @@ def capacity(result: Result | None, baseline: Result | None = None) -> Chart | N
         "memory.kv_reserved_waste_fraction",
         "memory.kv_internal_waste_fraction",
         "memory.kv_external_waste_fraction",
+        "memory.prefix_hit_fraction",
         "serving.preemption_count",
     ]
     table = style.metric_table(names, result, baseline)

@@ -18,6 +18,7 @@ from explorer.charts import (
     fabric,
     iteration,
     memory,
+    offload,
     overview,
     reliability,
     serving,
@@ -195,6 +196,8 @@ def _memory(result: Result | None, baseline: Result | None) -> Panel:
             chart,
             memory.kv_parts(result, baseline),
             memory.movement(result),
+            offload.tiers(result),
+            offload.break_even(result),
             memory.capacity(result, baseline),
         ),
     )

@@ -9,6 +9,7 @@ from simcore.cost import CostModel
 from simcore.fabric import Fabric, quotient_graph
 from simcore.fabric.collectives import OPERATIONS, bus_factor, collective_s, interconnect
 from simcore.memory.budget import waterfall
+from simcore.plan.offload import offload_tables
 from simcore.plan.operators import movement_terms, operator_tables
 from simcore.plan.resolve import Hardware
 from simcore.plan.slices import SlicePlan
@@ -160,4 +161,8 @@ def _model_weight_bytes(serving: ServingPlan) -> Term:
 
 
 def pool_tables(serving: ServingPlan) -> dict[str, Any]:
-    return {"memory_waterfall": waterfall(serving.pool.kv), **operator_tables(serving)}
+    return {
+        "memory_waterfall": waterfall(serving.pool.kv),
+        **operator_tables(serving),
+        **offload_tables(serving),
+    }
