@@ -291,6 +291,15 @@ _METRICS: Final = (
         better="up",
     ),
     _entry(
+        "memory.left_bytes_per_chip",
+        "Left free per chip",
+        "Visible memory that neither the engine nor the cache takes.",
+    ),
+    _entry("memory.state_bytes_per_chip", "States per chip", "Recurrent states of all running sequences."),
+    _entry(
+        "memory.paged_bytes_per_chip", "KV blocks per chip", "What states leave for KV blocks.", better="up"
+    ),
+    _entry(
         "memory.kv_internal_waste_fraction",
         "Internal waste",
         "Share of allocated KV memory that no token uses.",
@@ -337,6 +346,18 @@ _METRICS: Final = (
         "compute.moved_bytes_per_output_token",
         "Bytes per output token",
         "Traffic per generated token.",
+        better="down",
+    ),
+    _entry(
+        "compute.moved_per_output_token_s",
+        "Time moving bytes, per output token",
+        "At the full bandwidth of the tier.",
+        better="down",
+    ),
+    _entry(
+        "compute.moved_joule_per_output_token",
+        "Energy moving bytes, per output token",
+        "Bytes of each tier times an assumed energy per byte, off-chip only.",
         better="down",
     ),
     _entry(
@@ -475,6 +496,7 @@ _METRICS: Final = (
         "Weights, gradients, optimiser states and activations of the fullest stage.",
         better="down",
     ),
+    _entry("training.free_bytes_per_chip", "Free memory in training", "Of the fullest stage.", better="up"),
     _entry("training.chip_count", "Chips in the run", "tp × pp × cp × dp."),
     _entry(
         "cost.usd_per_training_run",

@@ -337,20 +337,20 @@ def _operator_cells(row: Row) -> tuple[Cell, ...]:
         Cell(text=phase_name(str(row["phase"])), muted=True),
         Cell(text=wording.operator(str(row["operator"]))),
         Cell(text=wording.resource(bound), key=bound),
-        Cell(text=f"{row['count']:,.0f}"),
-        _amount(row["flop"], "flop"),
-        _amount(row["bytes"], "bytes"),
-        Cell(text=f"{intensity:,.3g}") if intensity else Cell(text="–", muted=True),
-        _amount(attained or 0.0, "flop_per_s"),
+        Cell(text=f"{row['count']:,.0f}", metric=metric_of(row)),
+        _amount(row["flop"], "flop", metric=metric_of(row)),
+        _amount(row["bytes"], "bytes", metric=metric_of(row)),
+        Cell(text=f"{intensity:,.3g}", metric=metric_of(row)) if intensity else Cell(text="–", muted=True),
+        _amount(attained or 0.0, "flop_per_s", metric=metric_of(row)),
         _time_cell(row),
     )
 
 
-def _amount(value: float, name: str) -> Cell:
+def _amount(value: float, name: str, *, metric: str = "") -> Cell:
     if not value:
         return Cell(text="–", muted=True)
     shown = style.number(value, name)
-    return Cell(text=shown.text, unit=shown.unit)
+    return Cell(text=shown.text, unit=shown.unit, metric=metric)
 
 
 def _time_cell(row: Row) -> Cell:
@@ -446,7 +446,8 @@ def _split_table(result: Result | None) -> Table:
             if row is None:
                 line += [Cell(text="–", muted=True)] * 2
             else:
-                line += [_time_cell(row), Cell(text=style.percent(row["s"] / totals[phase]), muted=True)]
+                share = style.percent(row["s"] / totals[phase])
+                line += [_time_cell(row), Cell(text=share, metric=metric_of(row), muted=True)]
         return tuple(line)
 
     return Table(columns=tuple(columns), rows=tuple(cells(name) for name in names))
@@ -473,7 +474,9 @@ def gantt(result: Result | None) -> Chart | None:
         source=_("Step model at the mean batch, mean layer"),
         draw="gantt",
         body=tuple(line for step in steps for line in (_whole(step), _layer(step))),
-        table=_timeline_table(steps),
+        table=_timeline_table(
+            steps, {(row["phase"], row["operator"]): metric_of(row) for row in rows(result)}
+        ),
         wide=True,
         download="trace",
     )
@@ -555,7 +558,8 @@ def _lane_name(lane: str) -> str:
     return {"compute": _("Compute"), "collective": _("Collectives"), "host": _("Host")}[lane]
 
 
-def _timeline_table(steps: Sequence[Iteration]) -> Table:
+def _timeline_table(steps: Sequence[Iteration], whys: Mapping[tuple[str, str], str]) -> Table:
+    """`whys` opens the Why of an event: its operator in all layers."""
     lines = [
         (step, part, event) for step in steps for part in ("layer", "after") for event in getattr(step, part)
     ]
@@ -569,8 +573,10 @@ def _timeline_table(steps: Sequence[Iteration]) -> Table:
                 Cell(text=wording.operator(event.operator)),
                 Cell(text=_lane_name(event.lane)),
                 Cell(text=parts[part], muted=True),
-                _amount(event.start_s, "start_s") if event.start_s else Cell(text="0"),
-                _amount(event.s, "event_s"),
+                _amount(event.start_s, "start_s", metric=whys[step.phase, event.operator])
+                if event.start_s
+                else Cell(text="0"),
+                _amount(event.s, "event_s", metric=whys[step.phase, event.operator]),
             )
             for step, part, event in lines
         ),

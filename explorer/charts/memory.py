@@ -12,6 +12,7 @@ from explorer import wording
 from explorer.charts import style
 from explorer.charts.style import Cell, Chart, Nearest, Result, Segment, StackBar, Table
 
+MOVED_JOULE: Final = "compute.moved_joule_per_output_token"
 KPIS = (
     "memory.kv_token_capacity",
     "memory.kv_block_count",
@@ -45,7 +46,9 @@ class Fall:
 
 def waterfall(result: Result | None) -> Chart | None:
     """From the datasheet's bytes down to the KV cache, one deduction after the other."""
-    rows = style.rows(result, "memory_waterfall") or style.rows(result, "training_memory")
+    rows = style.rows(result, "memory_waterfall")
+    training = not rows
+    rows = rows or style.rows(result, "training_memory")
     if not rows:
         return None
     return Chart(
@@ -63,7 +66,10 @@ def waterfall(result: Result | None) -> Chart | None:
                 (
                     Cell(text=_item(row)),
                     Cell(text=_note(row)),
-                    Cell(text=str(style.number(float(row["bytes"]), "bytes"))),
+                    Cell(
+                        text=str(style.number(float(row["bytes"]), "bytes")),
+                        metric=_why(row, training=training),
+                    ),
                 )
                 for row in rows
             ),
@@ -91,6 +97,29 @@ def _item(row: Mapping[str, Any]) -> str:
     }
     item = str(row["item"])
     return names.get(item) or wording.capitalised(wording.term(item.replace("_", " ")))
+
+
+def _why(row: Mapping[str, Any], *, training: bool) -> str:
+    """What opens the row's Why: the metric that leaves what is free, and the row's term within it."""
+    whole = "training.free_bytes_per_chip" if training else "memory.left_bytes_per_chip"
+    terms = {
+        "visible": "hbm_visible_bytes",
+        "weights": "weight_bytes_per_chip",
+        "rotary": "rotary_table_bytes",
+        "activation": "activation_bytes",
+        "moe_workspace": "moe_workspace_bytes",
+        "non_torch": "non_torch_bytes",
+        "kv": "kv_bytes_per_chip",
+        "gradients": "gradient_bytes_per_chip",
+        "optimizer": "optimizer_bytes_per_chip",
+        "activations": "activation_bytes_per_chip",
+        "logits": "logit_bytes_per_chip",
+        "reserved": "reserved_bytes",
+    }
+    item = str(row["item"])
+    if item == "state":
+        return "memory.state_bytes_per_chip"
+    return f"{whole}@{terms[item]}" if item in terms else whole
 
 
 def _note(row: Mapping[str, Any]) -> str:
@@ -314,7 +343,11 @@ def movement(result: Result | None) -> Chart | None:
         title=title,
         axis=_("Decode at the mean batch, all chips of a replica together; energy is an assumption per byte"),
         summary=title,
-        source="; ".join(f"{wording.resource(str(row['tier']))}: {row['source']}" for row in rows),
+        source=_("; ").join(
+            _("%(title)s: %(printed)s")
+            % {"title": wording.resource(str(row["tier"])), "printed": wording.source(str(row["source"]))}
+            for row in rows
+        ),
         draw="table",
         table=Table(
             columns=(_("Tier"), _("Bytes per output token"), _("Time at full bandwidth"), _("Energy")),
@@ -323,7 +356,7 @@ def movement(result: Result | None) -> Chart | None:
                 Cell(text=_("Together")),
                 Cell(text=""),
                 Cell(text=""),
-                _quantity_cell(total_j, "joule_per_output_token"),
+                _quantity_cell(total_j, MOVED_JOULE),
             ),
         ),
         wide=True,
@@ -336,11 +369,13 @@ def _movement_cells(row: Mapping[str, Any]) -> tuple[Cell, ...]:
     return (
         Cell(text=wording.resource(tier), key=tier),
         Cell(text=moved.text, unit=moved.unit, metric=f"compute.moved_bytes_per_output_token.{tier}"),
-        Cell(text="–", muted=True) if seconds is None else _quantity_cell(float(seconds), "token_s"),
-        _quantity_cell(float(row["joule_per_output_token"]), "joule_per_output_token"),
+        Cell(text="–", muted=True)
+        if seconds is None
+        else _quantity_cell(float(seconds), f"compute.moved_per_output_token_s.{tier}"),
+        _quantity_cell(float(row["joule_per_output_token"]), f"{MOVED_JOULE}.{tier}"),
     )
 
 
-def _quantity_cell(value: float, name: str) -> Cell:
-    shown = style.number(value, name)
-    return Cell(text=shown.text, unit=shown.unit)
+def _quantity_cell(value: float, metric: str) -> Cell:
+    shown = style.number(value, metric)
+    return Cell(text=shown.text, unit=shown.unit, metric=metric)

@@ -82,6 +82,7 @@ class Cell:
     key: str = ""
     metric: str = ""
     muted: bool = False
+    of_baseline: bool = False  # the metric is the baseline's: its Why is that of the baseline's run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -379,7 +380,13 @@ def _metric_row(item: Tile, *, compared: bool) -> tuple[Cell, ...]:
         return (name, now)
     if item.delta is None:
         return (name, Cell(text="", muted=True), now, Cell(text=""))
-    before = Cell(text=item.delta.before.text, unit=item.delta.before.unit, muted=True)
+    before = Cell(
+        text=item.delta.before.text,
+        unit=item.delta.before.unit,
+        metric=item.metric,
+        muted=True,
+        of_baseline=True,
+    )
     return (name, before, now, Cell(text="", delta=item.delta))
 
 

@@ -104,3 +104,9 @@ def band_basis(band: Mapping[str, Any]) -> str:
     """What an error band is taken from, and what makes it wider."""
     reasons = band.get("reasons")
     return _("; ").join(wording.translated(one) for one in reasons) if reasons else str(band.get("basis", ""))
+
+
+@register.filter
+def significant(value: float) -> str:
+    """A bare ratio to three digits."""
+    return f"{value:,.3g}"

@@ -135,9 +135,9 @@ def figure_json(chart: Chart) -> SafeString:
 
 
 @register.simple_tag(takes_context=True)
-def why_url(context: Mapping[str, Any], metric: str) -> str:
+def why_url(context: Mapping[str, Any], metric: str, *, of_baseline: bool = False) -> str:
     """The address of a number's derivation, where the page shows a run; "" elsewhere."""
-    run = context.get("run")
+    run = context.get("baseline_run" if of_baseline else "run")
     if not metric or run is None:
         return ""
     try:

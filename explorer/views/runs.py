@@ -3,12 +3,14 @@
 `explorer/_panel.html`: `run`, `can_change`, `is_baseline`, `result`, `baseline_result`, `strip`, `panel`, `tab`,
 `tabs`: the part of the workbench that changes while a run streams.
 `explorer/why.html`, for htmx `explorer/_why.html`: `run`, `metric` (id), `value`,
-`tree` (`simcore.why.as_dict`, or None where no formula was kept), `band` (or None), `lines` (the tree flattened:
-list of {depth, node}). A number with a calibrated, assumed or catalog leaf says so at that leaf.
+`tree` (`simcore.why.as_dict`, or None where no formula was kept), `band` (or None), `address` (what the number's Why
+is called, with @ and the part), `operator` (its row of the operators' table, or None). A number with a calibrated,
+assumed or catalog leaf says so at that leaf.
 """
 
-from collections.abc import Iterator
-from typing import Any
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -23,6 +25,7 @@ from explorer.charts.style import is_extrapolated
 from explorer.models import Run
 from explorer.views.common import is_htmx
 from simcore.report.trace import chrome_trace
+from simcore.why import as_latex, as_text, from_dict
 
 
 @require_safe
@@ -43,6 +46,7 @@ def panel_context(run: Run, tab: str) -> dict[str, Any]:
     name = baseline.name if baseline is not None and before is not None else ""
     return {
         "run": run,
+        "baseline_run": before,
         "scenario": run.revision.scenario,
         "is_baseline": baseline is not None and baseline.pk == run.revision_id,
         "result": result,
@@ -58,7 +62,8 @@ def panel_context(run: Run, tab: str) -> dict[str, Any]:
 def why(request: HttpRequest, pk: UUID, metric: str) -> HttpResponse:
     """The expression that made a number, with values, units and sources.
 
-    `compute.decode_step_s@qkv_s` is the part of that expression with the name after the @.
+    `compute.decode_step_s@qkv_s` is the part of that expression with the name after the @. `?format=text`, `latex`
+    or `json` is the derivation as a file.
     """
     run = run_for(viewer_of(request), pk)
     metric, _at, part = metric.partition("@")
@@ -68,15 +73,18 @@ def why(request: HttpRequest, pk: UUID, metric: str) -> HttpResponse:
     tree = run.result.why.get(metric) if run.result else None
     if part:
         tree = _part(tree, part)
+    if tree and (form := request.GET.get("format")) in FORMATS:
+        return _file(tree, form, name=part or metric)
     context = {
         "run": run,
+        "address": f"{metric}@{part}" if part else metric,
+        "operator": _operator(result, metric, part),
         "metric": part or metric,
         "part_of": metric if part else "",
         "value": tree["value"] if part and tree else result["metrics"][metric],
         "band": None if part else result.get("bands", {}).get(metric),
         "extrapolated": is_extrapolated(result),
         "tree": tree,
-        "lines": list(_lines(tree)) if tree else [],
     }
     return render(request, "explorer/_why.html" if is_htmx(request) else "explorer/why.html", context)
 
@@ -100,9 +108,27 @@ def _named(node: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
             yield from _named(arg, name)
 
 
-def _lines(node: dict[str, Any], depth: int = 0) -> list[dict[str, Any]]:
-    below = [line for arg in node.get("args", []) for line in _lines(arg, depth + 1)]
-    return [{"depth": depth, "node": node}, *below]
+def _operator(result: dict[str, Any], metric: str, part: str) -> dict[str, Any] | None:
+    """The row of the operators' table whose time this is."""
+    rows = result.get("tables", {}).get("operators", ())
+    return next(
+        (row for row in rows if (f"compute.{row['phase']}_step_s", row["term"]) == (metric, part)), None
+    )
+
+
+def _file(tree: dict[str, Any], form: str, *, name: str) -> HttpResponse:
+    suffix, content_type, write = FORMATS[form]
+    headers = {
+        "Content-Disposition": f'attachment; filename="why-{slugify(name.replace(".", "-"))}.{suffix}"'
+    }
+    return HttpResponse(write(tree), content_type=content_type, headers=headers)
+
+
+FORMATS: Final[dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]]] = {
+    "text": ("txt", "text/plain; charset=utf-8", lambda tree: as_text(from_dict(tree)) + "\n"),
+    "latex": ("tex", "text/x-tex; charset=utf-8", lambda tree: as_latex(from_dict(tree)) + "\n"),
+    "json": ("json", "application/json", lambda tree: json.dumps(tree, indent=2, ensure_ascii=False)),
+}
 
 
 @require_safe

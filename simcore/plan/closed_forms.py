@@ -9,7 +9,7 @@ from simcore.cost import CostModel
 from simcore.fabric import Fabric, quotient_graph
 from simcore.fabric.collectives import OPERATIONS, bus_factor, collective_s, interconnect
 from simcore.memory.budget import waterfall
-from simcore.plan.offload import offload_tables
+from simcore.memory.rank import RankBudget
 from simcore.plan.operators import movement_terms, operator_tables
 from simcore.plan.resolve import Hardware
 from simcore.plan.slices import SlicePlan
@@ -131,6 +131,8 @@ def pool_terms(serving: ServingPlan) -> dict[str, Term]:
         "model.weight_bytes": _model_weight_bytes(serving),
         "memory.weight_bytes_per_chip": total(kv.rank.weight_bytes, kv.rank.rotary_bytes),
         "memory.kv_bytes_per_chip": kv.rank.kv_bytes,
+        "memory.left_bytes_per_chip": kv.rank.left_bytes,
+        **_state_terms(kv.rank),
         "memory.kv_token_capacity": kv.token_capacity,
         "memory.kv_block_count": kv.block_count,
         "memory.max_concurrency_at_max_len": kv.max_concurrency,
@@ -152,6 +154,16 @@ def pool_terms(serving: ServingPlan) -> dict[str, Term]:
     return {name: term.named(name) for name, term in found.items()}
 
 
+def _state_terms(rank: RankBudget) -> dict[str, Term]:
+    """Of a model with states beside its KV: what states take, and what is left for blocks."""
+    if not rank.state_bytes.value:
+        return {}
+    return {
+        "memory.state_bytes_per_chip": rank.state_bytes,
+        "memory.paged_bytes_per_chip": rank.kv_bytes - rank.state_bytes,
+    }
+
+
 def _model_weight_bytes(serving: ServingPlan) -> Term:
     """All weights of one copy: the ranks' own, tp times."""
     kv, parallelism = serving.pool.kv, serving.inputs.parallelism
@@ -161,8 +173,4 @@ def _model_weight_bytes(serving: ServingPlan) -> Term:
 
 
 def pool_tables(serving: ServingPlan) -> dict[str, Any]:
-    return {
-        "memory_waterfall": waterfall(serving.pool.kv),
-        **operator_tables(serving),
-        **offload_tables(serving),
-    }
+    return {"memory_waterfall": waterfall(serving.pool.kv), **operator_tables(serving)}

@@ -7,7 +7,7 @@ divided by its batch. Times are at datasheet bandwidth; energies are an assumpti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from simcore.compute.calibration import peak
@@ -68,7 +68,12 @@ def _row(row: OperatorRow) -> dict[str, Any]:
 
 
 def movement_terms(serving: ServingPlan) -> dict[str, Term]:
-    """`compute.moved_bytes_per_output_token.<tier>` as trees: weights and KV over HBM, all-reduces over links."""
+    """What a token moves by tier, as trees: weights and KV over HBM, all-reduces over links.
+
+    `compute.moved_bytes_per_output_token.<tier>`; of them the time at full bandwidth,
+    `compute.moved_per_output_token_s.<tier>`, and the energy, `compute.moved_joule_per_output_token.<tier>` and
+    over all tiers.
+    """
     inputs, pool = serving.inputs, serving.pool
     batch = leaf(
         mean_batch(pool.operating_point), "batch", kind="derived", source="sequences decoding together",
@@ -91,7 +96,35 @@ def movement_terms(serving: ServingPlan) -> dict[str, Term]:
         calls = constant(all_reduces_per_step(inputs), "all_reduces_per_step")
         crossed = constant(bus_factor("all_reduce", pool.parallelism.tp_ranks), "bus_factor")
         found[f"{name}.{pool.collective_tier}"] = width * calls * crossed * tp * stages
-    return found
+    moved = {key.rpartition(".")[2]: term.named(key) for key, term in found.items()}
+    return found | _time_terms(serving, moved, tp * stages) | _energy_terms(moved)
+
+
+def _time_terms(serving: ServingPlan, moved: Mapping[str, Term], chips: Term) -> dict[str, Term]:
+    """Over NICs none: they are shared, and the step has their time."""
+    chip = serving.pool.chip
+    link = "scaleup_bytes_per_s" if chip.scaleup_bytes_per_s else "pcie_bytes_per_s"
+    rates = {"hbm": chip.leaf("hbm_bytes_per_s"), "scaleup": chip.leaf(link)}
+    return {
+        f"compute.moved_per_output_token_s.{tier}": term / (chips * rates[tier])
+        for tier, term in moved.items()
+        if tier in rates and rates[tier].value
+    }
+
+
+def _energy_terms(moved: Mapping[str, Term]) -> dict[str, Term]:
+    name = "compute.moved_joule_per_output_token"
+    energies = {
+        f"{name}.{tier}": (term * _joule_per_byte(tier)).named(f"{name}.{tier}")
+        for tier, term in moved.items()
+    }
+    return energies | {name: total(*energies.values())}
+
+
+def _joule_per_byte(tier: str) -> Term:
+    if tier == "hbm":
+        return leaf(HBM_JOULE_PER_BYTE, "hbm_joule_per_byte", kind="assumption", source=_HBM_SOURCE)
+    return leaf(LINK_JOULE_PER_BYTE, "link_joule_per_byte", kind="assumption", source=_LINK_SOURCE)
 
 
 def _summed(operators: Sequence[Operator], moved: Callable[[Operator], Term], name: str) -> Term:
@@ -109,25 +142,21 @@ def _kv_bytes(serving: ServingPlan, batch: Term) -> Term:
 
 
 def _movement_rows(serving: ServingPlan) -> list[dict[str, Any]]:
-    chip, ranks = serving.pool.chip, serving.pool.parallelism.tp_ranks * serving.pool.parallelism.pp
-    link = chip.scaleup_bytes_per_s or chip.pcie_bytes_per_s
-    figures = {
-        "hbm": (chip.hbm_bytes_per_s, HBM_JOULE_PER_BYTE, _HBM_SOURCE),
-        "scaleup": (link, LINK_JOULE_PER_BYTE, _LINK_SOURCE),
-        "scaleout": (None, LINK_JOULE_PER_BYTE, _LINK_SOURCE),  # NICs are shared; the step has their time
-    }
+    terms = movement_terms(serving)
     rows = []
-    for name, term in movement_terms(serving).items():
+    for name, term in terms.items():
+        if not name.startswith("compute.moved_bytes_per_output_token."):
+            continue
         tier = name.rpartition(".")[2]
-        bytes_per_s, joule_per_byte, source = figures[tier]
+        seconds, joule = terms.get(f"compute.moved_per_output_token_s.{tier}"), _joule_per_byte(tier)
         rows.append(
             {
                 "tier": tier,
                 "bytes_per_output_token": term.value,
-                "s_per_output_token": term.value / (ranks * bytes_per_s) if bytes_per_s else None,
-                "joule_per_output_token": term.value * joule_per_byte,
-                "joule_per_byte": joule_per_byte,
-                "source": source,
+                "s_per_output_token": seconds.value if seconds else None,
+                "joule_per_output_token": terms[f"compute.moved_joule_per_output_token.{tier}"].value,
+                "joule_per_byte": joule.value,
+                "source": joule.source,
             }
         )
     return rows

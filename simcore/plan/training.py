@@ -231,6 +231,7 @@ def training_terms(planned: TrainingPlan, cost: CostModel) -> dict[str, Term]:
         "model.active_parameter_count": active_parameter_count(arch),
         "memory.weight_bytes_per_chip": memory.uses["weights"],
         "training.memory_bytes_per_chip": memory.used,
+        "training.free_bytes_per_chip": memory.free,
         "training.chip_count": leaf(
             planned.inputs.chip_count,
             "training_chip_count",

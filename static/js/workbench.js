@@ -283,7 +283,7 @@ async function openWhy(metric, opener) {
   find("#bench").dataset.why = "open";
   document.querySelectorAll(".q[aria-expanded]").forEach((one) => one.removeAttribute("aria-expanded"));
   opener?.setAttribute("aria-expanded", "true");
-  const answer = await fetch(`/runs/${run}/why/${metric}/`, { headers: { "HX-Request": "true" } });
+  const answer = await fetch(opener?.href?.baseVal ?? opener?.href ?? `/runs/${run}/why/${metric}/`, { headers: { "HX-Request": "true" } });
   if (!answer.ok || whyMetric !== metric) return;
   find("#why").innerHTML = await answer.text();
   if (opener && innerWidth <= 1180) find("#why").scrollIntoView({ block: "start" });
