@@ -10,6 +10,7 @@ from simcore.fabric import Fabric, quotient_graph
 from simcore.fabric.collectives import OPERATIONS, bus_factor, collective_s, interconnect
 from simcore.memory.budget import waterfall
 from simcore.memory.rank import RankBudget
+from simcore.plan.offload import offload_tables
 from simcore.plan.operators import movement_terms, operator_tables
 from simcore.plan.resolve import Hardware
 from simcore.plan.slices import SlicePlan
@@ -173,4 +174,8 @@ def _model_weight_bytes(serving: ServingPlan) -> Term:
 
 
 def pool_tables(serving: ServingPlan) -> dict[str, Any]:
-    return {"memory_waterfall": waterfall(serving.pool.kv), **operator_tables(serving)}
+    return {
+        "memory_waterfall": waterfall(serving.pool.kv),
+        **operator_tables(serving),
+        **offload_tables(serving),
+    }
