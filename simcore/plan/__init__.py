@@ -167,7 +167,6 @@ def _serving(
         *warnings,
         *extrapolation(planned),
         *_trace_warnings(trace),
-        *prefix_warnings(spec.kv, requests),
         *length_warnings(spec.max_model_len, architecture),
         *prefix_warnings(spec.kv, requests),
         *_serving_warnings(requests, idle, pool, spec.kv.allocator),
