@@ -117,4 +117,4 @@ def break_even(result: Result | None) -> Chart | None:
 
 
 def _ratio(ratio: float) -> Cell:
-    return Cell(text=f"{ratio:,.2f}" if ratio < 100 else f"{ratio:,.0f}", muted=ratio >= 1)
+    return Cell(text=f"{ratio:.2g}" if ratio < 1 else f"{ratio:,.2f}", muted=ratio >= 1)
