@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from explorer import wording
 from explorer.charts import style
 from explorer.charts.style import Cell, Chart, Result, Segment, StackBar, Table
-from simcore.report.trace import LANES, Event, Iteration, iterations
+from simcore.report.trace import LANES, Event, Iteration, in_turn, iterations
 
 KPIS: Final = (
     "compute.decode_step_s",
@@ -26,6 +26,8 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 2.0, 98.0, 24, 344  # per cent across, pixels dow
 _LABELLED: Final = 0.04  # share of a step from which a point has its name beside it
 _LANE_HEIGHT: Final = 26
 _SMALL: Final = 0.2  # per cent of the plot's width: thinner blocks are left to the table
+
+TRAINING_PHASES: Final = ("forward", "backward", "once")
 
 Row = Mapping[str, Any]
 
@@ -44,6 +46,11 @@ class Point:
     size: float
     label_y: float | None  # None: too small to be labelled
     label_end: bool
+
+    @property
+    def is_round(self) -> bool:
+        """Decode and forward are circles, prefill and backward squares."""
+        return self.phase in ("decode", "forward")
 
     @property
     def side(self) -> float:
@@ -131,11 +138,19 @@ def rows(result: Result | None, phase: str = "") -> list[Row]:
 
 def metric_of(row: Row) -> str:
     """What opens the row's Why: the step's metric, and the name of the operator's seconds within it."""
+    if row["phase"] in TRAINING_PHASES:
+        return f"training.{row['phase']}_s@{row['term']}"
     return f"compute.{row['phase']}_step_s@{row['term']}"
 
 
 def phase_name(phase: str) -> str:
-    return {"decode": _("Decode"), "prefill": _("Prefill")}.get(phase, phase)
+    return {
+        "decode": _("Decode"),
+        "prefill": _("Prefill"),
+        "forward": _("Forward"),
+        "backward": _("Backward"),
+        "once": _("Once per step"),
+    }.get(phase, phase)
 
 
 def headline(result: Result | None) -> str:
@@ -169,9 +184,11 @@ def roofline(result: Result | None) -> Chart | None:
     return Chart(
         slug="roofline",
         title=_roofline_title(plotted),
-        axis=_("FLOP per second of one chip over FLOP per byte of HBM; circles decode, squares prefill"),
+        axis=_roofline_axis(plotted),
         summary=_roofline_summary(plotted),
-        source=_("Step model at the mean batch; roofs from the datasheet"),
+        source=_("Closed form of one micro-batch on the slowest stage; roofs from the datasheet")
+        if _trains(plotted)
+        else _("Step model at the mean batch; roofs from the datasheet"),
         draw="roofline",
         body=_drawing(plotted, roofs),
         table=_operator_table(result),
@@ -179,7 +196,19 @@ def roofline(result: Result | None) -> Chart | None:
     )
 
 
+def _trains(found: Sequence[Row]) -> bool:
+    return any(row["phase"] in TRAINING_PHASES for row in found)
+
+
+def _roofline_axis(plotted: Sequence[Row]) -> str:
+    if _trains(plotted):
+        return _("FLOP per second of one chip over FLOP per byte of HBM; circles forward, squares backward")
+    return _("FLOP per second of one chip over FLOP per byte of HBM; circles decode, squares prefill")
+
+
 def _roofline_title(plotted: Sequence[Row]) -> str:
+    if _trains(plotted):
+        return _training_roofline_title(plotted)
     decode = [row for row in plotted if row["phase"] == "decode"]
     under = [row for row in decode if row["bound"] == "hbm"]
     if len(under) == len(decode):
@@ -188,6 +217,15 @@ def _roofline_title(plotted: Sequence[Row]) -> str:
     if not under:
         return _("In decode every operator hangs on the compute roof")
     return _("In decode %(count)s of %(total)s operators hang on the memory roof") % words
+
+
+def _training_roofline_title(plotted: Sequence[Row]) -> str:
+    seconds = {phase: sum(row["s"] for row in plotted if row["phase"] == phase) for phase in _phases(plotted)}
+    most = max((row for row in plotted if row["phase"] == "forward"), key=lambda row: row["s"])
+    return _("%(operator)s takes most of the arithmetic, %(share)s of the forward products' time") % {
+        "operator": wording.operator(str(most["operator"])),
+        "share": style.percent(most["s"] / seconds["forward"], digits=0),
+    }
 
 
 def _roofline_summary(plotted: Sequence[Row]) -> str:
@@ -211,7 +249,8 @@ def _drawing(plotted: Sequence[Row], roofs: Sequence[Row]) -> Roofline:
     highest = max(peak for _dtype, peak in peaks)
     x_low, x_high = _decades([*intensities, *(peak / bandwidth for _dtype, peak in peaks)])
     y_low, _top = _decades([float(row["attained_flop_per_s"]) for row in plotted])
-    y_high = math.log10(highest) + 0.25
+    y_high = math.log10(highest)
+    y_high += min(0.25, 0.15 * (y_high - y_low))
 
     def x(value: float) -> float:
         share = (math.log10(value) - x_low) / (x_high - x_low)
@@ -285,7 +324,9 @@ def _points(found: Sequence[tuple[Row, float, float, float]]) -> tuple[Point, ..
     taken: list[tuple[float, float]] = []
     points = []
     for row, x, y, share in sorted(found, key=lambda one: -one[3]):
-        label_y = _free_place(x, y, taken) if share >= _LABELLED else None
+        # gradients of an operator stand where its forward does
+        labelled = share >= _LABELLED and row["phase"] != "backward"
+        label_y = _free_place(x, y, taken) if labelled else None
         points.append(
             Point(
                 metric=metric_of(row),
@@ -300,7 +341,8 @@ def _points(found: Sequence[tuple[Row, float, float, float]]) -> tuple[Point, ..
                 label_end=x > 72,
             )
         )
-    return tuple(points)
+    # squares below circles: where both stand at one place, both are seen
+    return tuple(sorted(points, key=lambda point: point.is_round))
 
 
 def _free_place(x: float, y: float, taken: list[tuple[float, float]]) -> float | None:
@@ -372,7 +414,9 @@ def split(result: Result | None) -> Chart | None:
         title=_split_title(rows(result, phases[0])),
         axis=_("Time of one step by operator; the colour is the resource that it waits for"),
         summary="; ".join(_split_said(phase, rows(result, phase)) for phase in phases),
-        source=_("Step model at the mean batch"),
+        source=_("Closed form of one micro-batch on the slowest stage, and of what a step has once")
+        if _trains(found)
+        else _("Step model at the mean batch"),
         draw="stack",
         body=tuple(_bar(phase, rows(result, phase)) for phase in phases),
         table=_split_table(result),
@@ -384,7 +428,12 @@ def split(result: Result | None) -> Chart | None:
 def _split_title(found: Sequence[Row]) -> str:
     total = sum(row["s"] for row in found)
     first, second = sorted(found, key=lambda row: -row["s"])[:2]
-    return _("%(first)s takes %(share)s of a decode step, %(second)s %(rest)s") % {
+    said = (
+        _("%(first)s takes %(share)s of a forward pass, %(second)s %(rest)s")
+        if _trains(found)
+        else _("%(first)s takes %(share)s of a decode step, %(second)s %(rest)s")
+    )
+    return said % {
         "first": wording.operator(str(first["operator"])),
         "share": style.percent(first["s"] / total, digits=0),
         "second": wording.operator(str(second["operator"])),
@@ -536,6 +585,12 @@ def _timeline(
         ),
         height=24 + len(lanes) * _LANE_HEIGHT + 12,
     )
+
+
+def timeline(name: str, found: Sequence[Row]) -> Timeline:
+    """Rows that follow each other, on their lanes."""
+    events = in_turn(found, 1.0)
+    return _timeline(name, events, sum(event.s for event in events))
 
 
 def _block(event: Event, total_s: float, names: Mapping[str, str]) -> Block:

@@ -24,6 +24,7 @@ from explorer.charts import (
     serving,
     style,
     topology,
+    training_iteration,
 )
 from explorer.charts.style import Chart, Note, Panel, Result, Strip, Tile
 from explorer.wording import translated
@@ -222,6 +223,16 @@ def _serving(result: Result | None, baseline: Result | None) -> Panel:
 
 
 def _iteration(result: Result | None, baseline: Result | None) -> Panel:
+    if training_iteration.pipeline(result):
+        return Panel(
+            tab="iteration",
+            headline=training_iteration.headline(result),
+            notes=_notes(result, "training", "calibration"),
+            kpis=_kpis(training_iteration.KPIS, result, baseline),
+            charts=_present(
+                iteration.roofline(result), iteration.split(result), training_iteration.gantt(result)
+            ),
+        )
     return Panel(
         tab="iteration",
         headline=iteration.headline(result),

@@ -24,7 +24,7 @@ from explorer.charts import TABS, panel, strip
 from explorer.charts.style import is_extrapolated
 from explorer.models import Run
 from explorer.views.common import is_htmx
-from simcore.report.trace import chrome_trace
+from simcore.report.training_trace import iteration_trace
 from simcore.why import as_latex, as_text, from_dict
 
 
@@ -135,12 +135,12 @@ FORMATS: Final[dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]]] = {
 def trace_json(request: HttpRequest, pk: UUID) -> HttpResponse:
     """One iteration, for chrome://tracing or Perfetto."""
     run = run_for(viewer_of(request), pk)
-    rows = (run.result_document or {}).get("tables", {}).get("operators")
-    if not rows:
-        raise Http404
     name = run.revision.scenario.name
+    trace = iteration_trace((run.result_document or {}).get("tables", {}), name=name)
+    if trace is None:
+        raise Http404
     headers = {"Content-Disposition": f'attachment; filename="{slugify(name) or "iteration"}-trace.json"'}
-    return JsonResponse(chrome_trace(rows, name=name), headers=headers)
+    return JsonResponse(trace, headers=headers)
 
 
 @require_safe

@@ -27,7 +27,7 @@ RATES: Final = ("training.mfu_fraction", "training.token_per_s")
 class Regime:
     """Residuals of measured runs of one kind, and how far those runs reached."""
 
-    name: str
+    said: Message
     run_count: int
     p5_ratio: float
     p95_ratio: float
@@ -36,7 +36,7 @@ class Regime:
 
 
 DENSE: Final = Regime(
-    name="dense models on chips whose training was fitted",
+    said=Message(code="band.dense", template="dense models on chips whose training was fitted"),
     run_count=216,
     p5_ratio=0.884,
     p95_ratio=1.113,
@@ -44,7 +44,7 @@ DENSE: Final = Regime(
     most_sequence_tokens=65_536,
 )
 EXPERTS: Final = Regime(
-    name="models with experts",
+    said=Message(code="band.experts_trained", template="models with experts"),
     run_count=55,
     p5_ratio=0.937,
     p95_ratio=1.659,
@@ -52,7 +52,7 @@ EXPERTS: Final = Regime(
     most_sequence_tokens=8192,
 )
 ADAPTERS: Final = Regime(
-    name="adapters beside frozen weights",
+    said=Message(code="band.adapters", template="adapters beside frozen weights"),
     run_count=14,
     p5_ratio=1.0,  # all 14 took longer than predicted, by 3 % at least
     p95_ratio=1.333,
@@ -60,7 +60,7 @@ ADAPTERS: Final = Regime(
     most_sequence_tokens=8192,
 )
 UNFITTED: Final = Regime(
-    name="chips whose training was not fitted",
+    said=Message(code="band.unfitted", template="chips whose training was not fitted"),
     run_count=28,
     p5_ratio=0.891,
     p95_ratio=1.247,
@@ -110,7 +110,7 @@ def regimes(inputs: TrainingInputs) -> list[Regime]:
     found = []
     if inputs.arch.is_moe:
         found.append(EXPERTS)
-    if inputs.spec.lora is not None:
+    if inputs.spec.lora.rank:
         found.append(ADAPTERS)
     if inputs.chip.slug not in FITTED_CHIPS:
         found.append(UNFITTED)
@@ -136,10 +136,7 @@ def _said(regime: Regime) -> Message:
     return Message(
         code="band.training",
         template="training steps of {regime}: {count} runs that were not fitted",
-        params={
-            "regime": Phrases((Message(code="band.regime", template=regime.name),)),
-            "count": regime.run_count,
-        },
+        params={"regime": Phrases((regime.said,)), "count": regime.run_count},
     )
 
 

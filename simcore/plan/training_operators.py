@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from simcore.compute.calibration import peak
-from simcore.training import TrainingInputs, TrainingRow, shortened
+from simcore.training import TrainingInputs, TrainingRow
 from simcore.why import Term
 
 
@@ -19,18 +19,14 @@ def training_operator_tables(
     """`operators`, `roofs` and `pipeline`."""
     dtypes = dict.fromkeys(row.dtype for row in rows if row.flop)
     peaks = [{"kind": "compute", "dtype": dtype, "per_s": peak(inputs.chip, dtype).value} for dtype in dtypes]
-    cut = {
-        "stages": inputs.parallelism.pp,
-        "pieces": inputs.spec.virtual_stages,
-        "micro_batches": inputs.micro_batch_count,
-    }
     return {
         "operators": [_row(row) for row in rows],
         "roofs": [*peaks, {"kind": "hbm", "dtype": "", "per_s": inputs.chip.hbm_bytes_per_s}],
         "pipeline": [
             {
-                **cut,
-                "drawn_micro_batches": shortened(**cut),
+                "stages": inputs.parallelism.pp,
+                "pieces": inputs.spec.virtual_stages,
+                "micro_batches": inputs.micro_batch_count,
                 **{name.removeprefix("training."): term.value for name, term in phases.items()},
             }
         ],

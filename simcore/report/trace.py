@@ -57,8 +57,8 @@ def iterations(rows: Sequence[Row]) -> list[Iteration]:
             Iteration(
                 phase=phase,
                 layer_count=count,
-                layer=_in_turn(_with_collectives(layers), 1.0 / count),
-                after=_in_turn([row for row in own if not row["per_layer"]], 1.0),
+                layer=in_turn(_with_collectives(layers), 1.0 / count),
+                after=in_turn([row for row in own if not row["per_layer"]], 1.0),
             )
         )
     return found
@@ -73,7 +73,7 @@ def _with_collectives(layers: Sequence[Row]) -> list[Row]:
     return [*kernels[:middle], *halves, *kernels[middle:], *halves]
 
 
-def _in_turn(rows: Sequence[Row], share: float) -> tuple[Event, ...]:
+def in_turn(rows: Sequence[Row], share: float) -> tuple[Event, ...]:
     start_s, found = 0.0, []
     for row in rows:
         seconds = float(row["s"]) * share
@@ -95,22 +95,22 @@ def chrome_trace(rows: Sequence[Row], *, name: str = "") -> dict[str, Any]:
     """All layers of each phase as complete events; a phase is a process, a lane a thread."""
     events: list[dict[str, Any]] = []
     for process, step in enumerate(iterations(rows), start=1):
-        events.append(_named("process_name", process, 0, f"{step.phase} step"))
-        events += [_named("thread_name", process, thread, lane) for thread, lane in enumerate(LANES, start=1)]
+        events.append(named("process_name", process, 0, f"{step.phase} step"))
+        events += [named("thread_name", process, thread, lane) for thread, lane in enumerate(LANES, start=1)]
         for layer in range(step.layer_count):
             events += [
-                _complete(event, process, layer * step.layer_s, {"layer": layer}) for event in step.layer
+                complete(event, process, layer * step.layer_s, {"layer": layer}) for event in step.layer
             ]
         end_s = step.layer_count * step.layer_s
-        events += [_complete(event, process, end_s, {}) for event in step.after]
+        events += [complete(event, process, end_s, {}) for event in step.after]
     return {"displayTimeUnit": "ms", "otherData": {"scenario": name}, "traceEvents": events}
 
 
-def _named(kind: str, process: int, thread: int, text: str) -> dict[str, Any]:
+def named(kind: str, process: int, thread: int, text: str) -> dict[str, Any]:
     return {"name": kind, "ph": "M", "pid": process, "tid": thread, "args": {"name": text}}
 
 
-def _complete(event: Event, process: int, offset_s: float, where: Mapping[str, int]) -> dict[str, Any]:
+def complete(event: Event, process: int, offset_s: float, where: Mapping[str, int]) -> dict[str, Any]:
     return {
         "name": event.operator,
         "cat": event.bound,

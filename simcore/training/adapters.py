@@ -27,7 +27,7 @@ _BYTES: Final = constant(2.0, "activation_bytes")
 def adapted_operators(inputs: TrainingInputs) -> tuple[Operator, ...]:
     """Products whose matrices have adapters; none where everything is trained."""
     lora = inputs.spec.lora
-    if lora is None:
+    if not lora.rank:
         return ()
     return tuple(
         op
@@ -39,7 +39,6 @@ def adapted_operators(inputs: TrainingInputs) -> tuple[Operator, ...]:
 
 
 def rank_term(inputs: TrainingInputs) -> Term:
-    assert inputs.spec.lora is not None, "only asked for where there are adapters"
     return leaf(inputs.spec.lora.rank, "lora_rank", path="training.lora.rank", dimension="")
 
 
@@ -67,6 +66,6 @@ def adapter_stream_s(inputs: TrainingInputs, stage: PipelineStage, tokens: Term)
 
 def trained_parameters(inputs: TrainingInputs, stage: PipelineStage) -> tuple[Term, Term]:
     """Parameters of one chip that have gradients and optimiser states: all but routed experts, and those."""
-    if inputs.spec.lora is None:
+    if not inputs.spec.lora.rank:
         return stage_parameters(inputs, stage)
     return adapter_parameters(inputs, stage), ZERO

@@ -47,7 +47,7 @@ def _tokens(inputs: TrainingInputs) -> Term:
 
 def _of_products(inputs: TrainingInputs) -> Term:
     each = constant(6.0, "flop_per_parameter_and_token")
-    if inputs.spec.lora is None:
+    if not inputs.spec.lora.rank:
         return each * _multiplied(inputs.arch)
     frozen = constant(4.0, "flop_per_frozen_parameter_and_token") * _multiplied(inputs.arch)
     return frozen + each * _adapters(inputs)

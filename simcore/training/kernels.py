@@ -61,11 +61,11 @@ def stage_kernels(inputs: TrainingInputs, stage: PipelineStage, *, with_head: bo
     if stage.moe_layers:
         products += expert_products(inputs, stage, tokens)
         elementwise += Split(hbm=expert_rows_s(inputs, stage, tokens))
-    if inputs.spec.lora is not None:
+    if inputs.spec.lora.rank:
         elementwise += Split(hbm=adapter_stream_s(inputs, stage, tokens))
     layers = (products + attention + elementwise).named("layers_forward")
     attention_backward = constant(inputs.stack.attention_backward_ratio, "attention_backward_ratio")
-    of_products = FROZEN if inputs.spec.lora is not None else BACKWARD
+    of_products = FROZEN if inputs.spec.lora.rank else BACKWARD
     backward = products.times(of_products) + elementwise.times(BACKWARD) + attention.times(attention_backward)
     recomputed = _recomputed(inputs, layers, attention).named("recomputed")
     head = lm_head(inputs, tokens) if with_head else Split()

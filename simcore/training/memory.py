@@ -103,7 +103,7 @@ def _stage_uses(inputs: TrainingInputs, stage: PipelineStage) -> dict[str, Term]
 
 def _weight_bytes_each(inputs: TrainingInputs) -> Term:
     """Trained weights at 16 bit; frozen ones as they are multiplied, as nothing updates them."""
-    if inputs.spec.lora is None:
+    if not inputs.spec.lora.rank:
         return _SIXTEEN_BIT
     return constant(product_input_bytes(inputs), "bytes_per_frozen_weight")
 

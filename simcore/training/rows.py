@@ -115,7 +115,7 @@ def phase_terms(rows: list[TrainingRow]) -> dict[str, Term]:
 
 def _works(inputs: TrainingInputs, stage: PipelineStage) -> Iterator[_Work]:
     tokens = inputs.rank_tokens
-    of_products = FROZEN if inputs.spec.lora is not None else BACKWARD
+    of_products = FROZEN if inputs.spec.lora.rank else BACKWARD
     attended = False
     for op in operators_of_layers(inputs):
         if op.operator_class == "moe":
@@ -138,7 +138,7 @@ def _works(inputs: TrainingInputs, stage: PipelineStage) -> Iterator[_Work]:
     if stage.moe_layers:
         yield from _expert_works(inputs, stage, tokens, of_products)
     yield _streamed(inputs, "elementwise", elementwise_s(inputs, stage, tokens), stage)
-    if inputs.spec.lora is not None:
+    if inputs.spec.lora.rank:
         yield _streamed(inputs, "adapters", adapter_stream_s(inputs, stage, tokens), stage)
     if stage.is_last:
         head = [op for op in head_operators(inputs.arch, inputs.parallelism) if op.name not in SKIPPED]

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final, Literal
-
-DRAWN_PASSES: Final = 3000  # of all stages together: a steady state repeats itself
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +73,13 @@ def schedule(
     return [one for passes in found for one in passes]
 
 
-def shortened(*, stages: int, pieces: int, micro_batches: int) -> int:
-    """Micro-batches whose schedule is drawn: all, or the most that stay within `DRAWN_PASSES`, filled in groups."""
-    most = DRAWN_PASSES // (2 * stages * pieces)
-    least = 2 * stages
-    if micro_batches <= max(most, least):
+def shortened(*, stages: int, pieces: int, micro_batches: int, most_passes: int) -> int:
+    """Micro-batches whose schedule stays within so many passes of all stages: all, or a multiple of the stages that
+    still fills the pipeline. A steady state repeats itself."""
+    most = most_passes // (2 * stages * pieces)
+    if micro_batches <= max(most, stages):
         return micro_batches
-    return max(least, most // stages * stages)
+    return max(stages, most // stages * stages)
 
 
 Order = list[tuple[Literal["forward", "backward"], int, int]]

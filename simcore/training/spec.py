@@ -33,9 +33,9 @@ class Overlap(Spec):
 
 
 class Lora(Spec):
-    """Adapters beside frozen weights: two thin matrices of this rank at each matrix of the targets."""
+    """Adapters beside frozen weights: two thin matrices of this rank at each matrix of the targets; 0: none."""
 
-    rank: int = Field(default=16, ge=1, le=65_536)
+    rank: int = Field(default=0, ge=0, le=65_536)
     targets: Literal["attention", "all"] = "attention"
 
 
@@ -57,4 +57,4 @@ class Training(Spec):
     dispatcher: Dispatcher = "deduplicating"
     cuda_graphs: Graphs = "full"
     multi_token_prediction: bool = False
-    lora: Lora | None = None
+    lora: Lora = Field(default_factory=Lora)

@@ -13,10 +13,11 @@ from simcore.training.adapters import adapter_parameters
 from simcore.validation.training import run_inputs
 
 CATALOG = default_catalog()
-LORA = {"rank": 16}
+LORA: dict[str, Any] = {"rank": 16}
+NONE: dict[str, Any] = {"rank": 0}
 
 
-def inputs(model: str = "llama-2-70b", *, lora: dict[str, Any] | None = LORA, **spec: Any) -> TrainingInputs:
+def inputs(model: str = "llama-2-70b", *, lora: dict[str, Any] = LORA, **spec: Any) -> TrainingInputs:
     given = {"tp": 4, "dp": 2, **spec.pop("degrees", {})}
     return run_inputs(CATALOG.model(model), "nvidia-h200-sxm", given, batch=8, length=8192, lora=lora, **spec)
 
@@ -40,7 +41,7 @@ def test_more_targets_and_a_higher_rank_are_more_parameters() -> None:
 
 
 def test_frozen_weights_hold_no_gradient_and_no_state() -> None:
-    whole, adapted = (training_memory(inputs(lora=lora)).uses for lora in (None, LORA))
+    whole, adapted = (training_memory(inputs(lora=lora)).uses for lora in (NONE, LORA))
     for use in ("gradients", "optimizer"):
         assert adapted[use].value < whole[use].value / 100
     assert adapted["activations"].value == whole["activations"].value
@@ -54,13 +55,13 @@ def test_frozen_weights_are_held_as_they_are_multiplied() -> None:
 def test_a_step_without_weight_gradients_is_a_third_shorter() -> None:
     """Products cost two forwards instead of three; attention and norms are as before."""
     whole, adapted = (
-        training_step(inputs(lora=lora, recompute="none")).step_s.value for lora in (None, LORA)
+        training_step(inputs(lora=lora, recompute="none")).step_s.value for lora in (NONE, LORA)
     )
     assert 2 / 3 < adapted / whole < 0.85
 
 
 def test_useful_work_of_frozen_weights_is_two_thirds() -> None:
-    whole, adapted = (training_step(inputs(lora=lora)) for lora in (None, LORA))
+    whole, adapted = (training_step(inputs(lora=lora)) for lora in (NONE, LORA))
     useful = [step.mfu_fraction.value * step.step_s.value for step in (adapted, whole)]
     assert 2 / 3 < useful[0] / useful[1] < 0.75
 
@@ -75,7 +76,7 @@ def test_only_adapters_are_exchanged_where_weights_are_not_sharded(zero_stage: i
                 zero_stage=zero_stage, overlap={"dp": False},
             )
         ).split.parts["scaleout"].value
-        for lora in (None, LORA)
+        for lora in (NONE, LORA)
     )  # fmt: skip
     assert adapted < (whole if zero_stage == 3 else whole / 20)
 

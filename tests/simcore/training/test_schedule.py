@@ -87,10 +87,10 @@ def test_a_last_group_that_is_not_full_ends_later() -> None:
     [{"stages": 8, "pieces": 8, "micro_batches": 1024}, {"stages": 64, "pieces": 1, "micro_batches": 512}],
 )
 def test_a_long_schedule_is_drawn_short_and_still_fills(cut: dict[str, int]) -> None:
-    drawn = shortened(**cut)
-    assert 2 * cut["stages"] <= drawn < cut["micro_batches"]
+    drawn = shortened(**cut, most_passes=2000)
+    assert cut["stages"] <= drawn < cut["micro_batches"]
     assert drawn % cut["stages"] == 0
 
 
 def test_a_short_one_is_drawn_whole() -> None:
-    assert shortened(stages=4, pieces=5, micro_batches=64) == 64
+    assert shortened(stages=4, pieces=5, micro_batches=64, most_passes=3000) == 64
