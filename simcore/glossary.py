@@ -183,6 +183,11 @@ _FIELDS: Final = (
         "Attention kernel",
         "flash tiles through SRAM; naive writes the scores to HBM.",
     ),
+    _entry(
+        "serving.kernels",
+        "Kernel times",
+        "fitted forms, or measured tables of aiconfigurator-core, which has to be installed.",
+    ),
     # training
     _entry("training.parallelism", "Parallelism", "How the step is cut over chips."),
     _entry(

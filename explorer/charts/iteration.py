@@ -368,6 +368,7 @@ def _operator_table(result: Result | None) -> Table:
         _("FLOP per byte"),
         _("Attained"),
         _("Time"),
+        _("Source"),
     )
     return Table(columns=columns, words=3, rows=tuple(_operator_cells(row) for row in rows(result)))
 
@@ -385,6 +386,7 @@ def _operator_cells(row: Row) -> tuple[Cell, ...]:
         Cell(text=f"{intensity:,.3g}", metric=metric_of(row)) if intensity else Cell(text="–", muted=True),
         _amount(attained or 0.0, "flop_per_s", metric=metric_of(row)),
         _time_cell(row),
+        Cell(text=str(row.get("source") or "–"), muted=True),
     )
 
 

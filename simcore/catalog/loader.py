@@ -148,7 +148,7 @@ def load_calibration(text: str, *, slug: str, path: str) -> Calibration:
     _refuse_unknown(document, {*_CALIBRATION_KEYS, *tables}, path)
     sources = _sources(document, path)
     step_range = document.get("step_range")
-    efficiencies = {
+    efficiencies: dict[str, Any] = {
         table: {
             dtype: _record(Efficiency, entry, sources, f"{path}: {table}.{dtype}")
             for dtype, entry in _mapping(document, table, path).items()

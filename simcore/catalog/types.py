@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from simcore.catalog.kernels import Kernels, Residuals
+from simcore.catalog.measured import MeasuredTables
 from simcore.catalog.sources import Source as Source
 from simcore.catalog.sources import SourceKind as SourceKind
 from simcore.why import Term, leaf
@@ -370,6 +371,8 @@ class Calibration:
     engine_overheads: Mapping[str, StepOverhead] = field(default_factory=dict)
     residuals: Mapping[str, Residuals] = field(default_factory=dict)
     step_range: StepRange | None = None
+    measured: MeasuredTables | None = None  # what corrects the fitted forms, where the scenario asks for it
+    measured_on: Chip | None = None  # the chip of these tables: the catalog's, before overrides
     fitted_on: str = ""
     chip: str = ""  # slug of the chip it was fitted for; "" where the slug says it
     content_sha256: str = ""  # of the file, where it is a user's own

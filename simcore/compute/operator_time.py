@@ -1,8 +1,9 @@
 """Time of an operator in a step: the fitted kernel where the chip has one, the plain roofline otherwise.
 
 Each time comes in three parts: *arithmetic* is flop/(e_c·peak) alone, *memory* what its bytes would take, and
-the *whole*, which also holds what tiles and waves leave idle and how far arithmetic and memory overlap. The
-step table and the expression trees both call `operator_time`, once with arrays and once with terms.
+the *whole*, which also holds what tiles and waves leave idle and how far arithmetic and memory overlap; where
+measured tables are used it is scaled by measured ÷ fitted (`measured.py`). The step table and the expression
+trees both call `operator_time`, once with arrays and once with terms.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from simcore.catalog.kernels import ExpertKernel, GemmKernel
 from simcore.catalog.types import Calibration, Chip
 from simcore.compute.calibration import OperatorClass, kernel_fit, peak, rates
 from simcore.compute.kernels import constant_terms, expert_rows, gemm_arithmetic_s, machine_terms
+from simcore.compute.measured import operator_correction
 from simcore.compute.ops import Operator
-from simcore.compute.roofline import Amount, Rates, greatest, labelled, over, root_sum, times
+from simcore.compute.roofline import Amount, Rates, greatest, labelled, least, over, root_sum, times
 from simcore.why import Term, constant
 
 
@@ -27,6 +29,7 @@ class Pace:
     """What operators of one class and dtype reach on a chip."""
 
     rates: Rates
+    calibration: Calibration
     kernel: GemmKernel | ExpertKernel | None = None
     constants: Mapping[str, Term]
     machine: Mapping[str, Term]
@@ -55,7 +58,7 @@ def _pace(chip: Chip, calibration: Calibration, op: Operator) -> Pace:
     kernel = kernel_fit(calibration, operator_class, op.fit_dtype) if chip.core_count else None
     if kernel is None:
         plain = rates(chip, calibration, operator_class, dtype, name=name)
-        return Pace(rates=plain, constants={}, machine={})
+        return Pace(rates=plain, calibration=calibration, constants={}, machine={})
     constants, machine = constant_terms(kernel, name), machine_terms(chip, peak(chip, dtype))
     reached = Rates(
         flop_per_s=(constants["compute_fraction"] * machine["flop_per_s"]).named(
@@ -65,11 +68,24 @@ def _pace(chip: Chip, calibration: Calibration, op: Operator) -> Pace:
             f"{name}_bytes_per_s", "bytes_per_s"
         ),
     )
-    return Pace(rates=reached, kernel=kernel, constants=constants, machine=machine)
+    return Pace(rates=reached, calibration=calibration, kernel=kernel, constants=constants, machine=machine)
 
 
 def operator_time(op: Operator, tokens: Amount, pace: Pace) -> OperatorTime[Amount]:
     """One call with `tokens` tokens (a term, or an array of all token counts)."""
+    fitted = _fitted_time(op, tokens, pace)
+    correction = operator_correction(op, pace.calibration)
+    if correction is None:
+        return fitted
+    whole_s = fitted.whole_s * correction.ratio(tokens)
+    return OperatorTime(
+        arithmetic_s=least(fitted.arithmetic_s, whole_s),
+        memory_s=least(fitted.memory_s, whole_s),
+        whole_s=whole_s,
+    )
+
+
+def _fitted_time(op: Operator, tokens: Amount, pace: Pace) -> OperatorTime[Amount]:
     arithmetic_s = over(op.flop(tokens), pace.rates.flop_per_s)
     memory_s = labelled(over(op.moved_bytes(tokens), pace.rates.bytes_per_s), "memory_s")
     if isinstance(pace.kernel, ExpertKernel) and op.experts is not None:

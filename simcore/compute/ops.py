@@ -41,7 +41,7 @@ class Operator:
     weight_bytes: Term
     io_bytes_per_token: Term
     missed_fraction: Term | None = None  # experts: share that one token leaves untouched, 1 − k/E
-    fan_in: Term | None = None  # of a matrix product; None: bytes only
+    fan_in: Term | None = None  # of a matrix product, or of one expert; None: bytes only
     fan_out: Term | None = None
     experts: Term | None = None  # of a layer
     experts_per_token: Term | None = None
@@ -316,6 +316,8 @@ def _experts(shape: LocalShape, formats: _Formats, layers: Term, expert_share: T
         fitted_as=formats.expert
         if formats.expert == "mxfp4"
         else experts_fitted_as(formats.expert_arithmetic, experts.value, 1.0 / expert_share.value),
+        fan_in=outer,
+        fan_out=width,
     )
     operators = [_linear("router", shape.hidden, experts, plain, layers), routed]
     if arch.shared_intermediate:

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from simcore.why import Term, ceil, constant, maximum
+from simcore.why import Term, ceil, constant, maximum, minimum
 
 Floats = NDArray[np.float64]
 Amount = TypeVar("Amount", Term, NDArray[np.float64])
@@ -44,6 +44,12 @@ def greatest(first: Amount, second: Amount) -> Amount:
     if isinstance(first, Term):
         return maximum(first, second)
     return np.maximum(first, second)
+
+
+def least(first: Amount, second: Amount) -> Amount:
+    if isinstance(first, Term):
+        return minimum(first, second)
+    return np.minimum(first, second)
 
 
 def labelled(amount: Amount, name: str, dimension: str | None = None) -> Amount:

@@ -20,6 +20,7 @@ from simcore.catalog.types import Calibration, Chip, LlmArchitecture
 from simcore.compute.attention import Attention, AttentionCost, AttentionSetting, layer_cost
 from simcore.compute.calibration import rates
 from simcore.compute.local_shape import LocalShape, stage_attention_kinds
+from simcore.compute.measured_attention import corrected_cost
 from simcore.compute.roofline import roofline_s
 from simcore.parallelism import Parallelism, PipelineStage
 from simcore.why import Term, constant, leaf, total
@@ -72,7 +73,7 @@ def stage_attention(
     parts = _Parts()
     costs = []
     for layers, kind in stage_attention_kinds(arch, stage):
-        cost = layer_cost(setting, LocalShape.of(arch, parallelism, kind))
+        cost = corrected_cost(setting, LocalShape.of(arch, parallelism, kind))
         costs.append(cost)
         count = _layers(layers, "window_layers" if kind.is_window else "full_layers")
         parts.per_sequence.append(count * cost.decode_s_per_sequence)

@@ -10,12 +10,13 @@ prefill attention moves K and V alone, since queries and outputs are not charged
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
 
+from simcore.catalog.grids import MEASURED_RATIO
 from simcore.compute.operator_time import operator_paces
 from simcore.compute.ops import Operator
 from simcore.compute.stage_attention import StageAttention
@@ -47,6 +48,7 @@ class OperatorRow:
     s: float
     bound: str
     dtype: str = ""
+    source: str = ""  # of its seconds: measured tables, a fit, or an assumption
 
     def through(self, stages: int) -> OperatorRow:
         """The same on every pipeline stage that a batch passes."""
@@ -124,8 +126,11 @@ def _rows(
         moved_bytes=0.0,
         s=launch_s,
         bound="host",
+        source=kernel_source(graph.args[-1], measured=False),
     )
-    beside = [_beside(part, phase, depth) for name, part in parts.items() if name in _LANES and part.value]
+    beside = [
+        _beside(model, part, phase, depth) for name, part in parts.items() if name in _LANES and part.value
+    ]
     heads = list(_operator_rows(model, phase, model.head_operators, head, sampled, per_layer=False))
     waits = [row for row in beside if row.per_layer]
     return [launch, *layers, *waits, *heads, *(row for row in beside if not row.per_layer)]
@@ -159,6 +164,7 @@ def _operator_rows(
             s=seconds.value,
             bound="compute" if computes else "hbm",
             dtype=op.dtype,
+            source=kernel_source(seconds, measured=model.calibration.measured is not None),
         )
         found[op.name] = _merged(found[op.name], row) if op.name in found else row
     yield from found.values()
@@ -195,10 +201,11 @@ def _attention_row(model: StepModel, term: Term, phase: Phase, work: AttentionWo
         s=term.value,
         bound="compute" if share > 0.5 else "hbm",
         dtype="bf16",
+        source=kernel_source(term, measured=model.calibration.measured is not None),
     )
 
 
-def _beside(part: Term, phase: Phase, depth: float) -> OperatorRow:
+def _beside(model: StepModel, part: Term, phase: Phase, depth: float) -> OperatorRow:
     operator, lane, bound = _LANES[part.name]
     return OperatorRow(
         phase=phase,
@@ -211,4 +218,26 @@ def _beside(part: Term, phase: Phase, depth: float) -> OperatorRow:
         moved_bytes=0.0,
         s=part.value,
         bound=bound,
+        source=kernel_source(part, measured=model.calibration.measured is not None),
     )
+
+
+def kernel_source(term: Term, *, measured: bool) -> str:
+    """Where the seconds of a kernel are from, as the leaves of their tree say."""
+    if measured and (found := _leaf(term, lambda leaf: leaf.name == MEASURED_RATIO, reversed)):
+        return f"measured: {found.source}"  # a factor stands last
+    if found := _leaf(term, lambda leaf: leaf.kind == "calibrated"):
+        return f"fitted: {found.source}"
+    found = _leaf(term, lambda leaf: leaf.kind == "assumption")
+    return f"assumed: {found.source}" if found else "roofline"
+
+
+def _leaf(
+    term: Term,
+    is_wanted: Callable[[Term], bool],
+    order: Callable[[tuple[Term, ...]], Iterator[Term]] = iter,
+) -> Term | None:
+    """The first such leaf of the tree, its parts taken in this order."""
+    if not term.args:
+        return term if is_wanted(term) else None
+    return next((found for part in order(term.args) if (found := _leaf(part, is_wanted, order))), None)

@@ -11,6 +11,7 @@ A curve is `t = latency + κ·sqrt(w / bandwidth) + w / (fraction × bandwidth)`
   a domain; an all-to-all is bound by the NIC or the scale-up link, whichever is slower, and off-rail
   bytes of a rail-only fabric pay one more crossing of the domain.
 The scale-up bandwidth stays a leaf: doubling it speeds a fitted curve up, its latency stays.
+Where measured tables are used, curves inside a domain are scaled to them (`fabric/measured.py`).
 Limits: ranks fill domains evenly; no contention with other traffic; in-network reduction is inside the
 fits (NVLink SHARP on Hopper), not modelled apart.
 """
@@ -19,15 +20,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcore.catalog.grids import Correction
+from simcore.catalog.measured import MeasuredTables
 from simcore.catalog.types import Calibration, Chip, CollectiveFit, Server
 from simcore.fabric.base import Fabric
 from simcore.fabric.lattice import best_shape
+from simcore.fabric.measured import collective_correction
 from simcore.fabric.nccl import (
     BASE_LATENCY_S,
     HARDWARE_LATENCY_S,
@@ -64,6 +68,7 @@ class Interconnect:
     off_rail_slowdown: Term | None = None
     torus_dimensions: int = 0  # rings along each dimension of a torus; 0: one ring through a switch
     runs_nccl: bool = True  # elsewhere its latencies stand in, as an assumption
+    measured: MeasuredTables | None = None  # what the curves inside a domain are scaled to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +123,7 @@ def interconnect(
         off_rail_slowdown=slowdown,
         torus_dimensions=_torus_dimensions(server, fabric),
         runs_nccl=chip.vendor == "NVIDIA",
+        measured=calibration.measured,
     )
 
 
@@ -158,7 +164,9 @@ def collective_s(
     moved = payload * constant(bus_factor(operation, ranks), "bus_factor")
     usable = [c for c in curves(operation, ranks, network) if payload.value <= c.limit_bytes]
     terms = [curve.term(moved.named("bus_bytes")) for curve in usable]
-    return (terms[0] if len(terms) == 1 else minimum(*terms)).named(name)
+    fitted = (terms[0] if len(terms) == 1 else minimum(*terms)).named(name)
+    found = _correction(operation, ranks, network)
+    return fitted if found is None else (fitted * found.ratio(payload)).named(name)
 
 
 def collective_times_s(
@@ -173,7 +181,26 @@ def collective_times_s(
     for curve in curves(operation, ranks, network):
         times = np.where(payload <= curve.limit_bytes, curve.times_s(moved), np.inf)
         best = np.minimum(best, times)
+    found = _correction(operation, ranks, network)
+    if found is not None:
+        best = best * found.ratio(payload)
     return np.where(payload > 0, best, 0.0)
+
+
+def _correction(operation: Operation, ranks: int, network: Interconnect) -> Correction | None:
+    """Measured ÷ fitted on the link that was measured, where tables are used and have this."""
+    if network.measured is None or network.link != "nvlink" or ranks > network.domain_size:
+        return None
+    reference = replace(
+        network, measured=None, scaleup_bytes_per_s=constant(network.reference_bytes_per_s, "measured_link")
+    )
+    return collective_correction(
+        network.measured,
+        operation,
+        ranks,
+        lambda payload: collective_times_s(operation, payload, ranks, reference),
+        engine_limit_bytes=ENGINE_KERNEL_LIMIT_BYTES,
+    )
 
 
 def curves(operation: Operation, ranks: int, network: Interconnect) -> list[Curve]:

@@ -62,6 +62,7 @@ def _row(row: OperatorRow) -> dict[str, Any]:
         "s": row.s,
         "bound": row.bound,
         "dtype": row.dtype,
+        "source": row.source,
         "intensity_flop_per_byte": row.flop / row.moved_bytes if row.moved_bytes else None,
         "attained_flop_per_s": row.flop / row.s if row.s and row.flop else None,
     }

@@ -6,13 +6,14 @@ that "H100, 64 of them" is a complete description of hardware.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from simcore.catalog import Catalog, override_chip
 from simcore.catalog.huggingface import architecture_from_config
+from simcore.catalog.measured import measured_tables
 from simcore.catalog.types import Calibration, Chip, LlmArchitecture, Server
 from simcore.errors import Message
 from simcore.fabric import AnyTopology, Topology
@@ -40,13 +41,20 @@ def resolve_hardware(scenario: Scenario, catalog: Catalog) -> Hardware:
     server = catalog.server(chip.default_server if chosen.server == "auto" else chosen.server)
     wanted = chosen.calibration
     calibration = catalog.calibration_for(base) if wanted == "auto" else catalog.calibration(wanted)
+    measured = scenario.workload.kind == "serving" and scenario.serving.kernels == "measured"
+    if measured:
+        tables = measured_tables(base.slug, scenario.serving.engine)
+        calibration = replace(calibration, measured=tables, measured_on=base)
     return Hardware(
         chip=chip,
         calibration=calibration,
         reference_scaleup_bytes_per_s=base.scaleup_bytes_per_s or base.pcie_bytes_per_s,
         server=server,
         topology=scenario.topology or _default_topology(chip, server),
-        warnings=tuple(_warnings(base, calibration, wanted=wanted)),
+        warnings=(
+            *_warnings(base, calibration, wanted=wanted),
+            *([_without_tables(base)] if measured and calibration.measured is None else []),
+        ),
     )
 
 
@@ -90,6 +98,15 @@ def _warnings(chip: Chip, calibration: Calibration, *, wanted: str) -> list[Mess
             path="hardware.calibration",
         )
     ]
+
+
+def _without_tables(chip: Chip) -> Message:
+    return Message(
+        code="measured.no_tables",
+        template="{chip} has no measured tables; its kernels are used as fitted",
+        params={"chip": chip.name},
+        path="serving.kernels",
+    )
 
 
 def _without_kernels(chip: Chip) -> Message:

@@ -102,6 +102,7 @@ class Serving(Spec):
     kv: KvCache = Field(default_factory=KvCache)
     weights_dtype: Literal["auto", "bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"] = "auto"
     attention: Attention = Field(default_factory=Flash)
+    kernels: Literal["fitted", "measured"] = "fitted"
 
 
 class RunOptions(Spec):

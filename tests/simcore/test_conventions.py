@@ -57,6 +57,8 @@ REASONED = {
     ("Bound", "low"): "in the unit of the parameter that it bounds",
     ("Bound", "high"): "in the unit of the parameter that it bounds",
     ("Mix", "decode_steps"): "iterations, a mean",
+    ("Grid", "axes"): "coordinates, each by its own name",
+    ("Correction", "log_at"): "logarithms of such a coordinate",
     ("Mix", "held_blocks"): "KV blocks, a mean",
     ("Mix", "prefill_work"): TOKENS,
     ("Mix", "prefill_window_work"): TOKENS,
