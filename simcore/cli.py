@@ -11,7 +11,7 @@ import difflib
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +26,7 @@ from simcore.errors import InfeasibleError, InputError, TrimtabError
 from simcore.plan import Plan, plan
 from simcore.report import render
 from simcore.report.comparison import FORMATS
-from simcore.report.training_trace import iteration_trace
+from simcore.report.trace import chrome_trace
 from simcore.scenario import Scenario, apply_overrides, load_document
 from simcore.scenario.overrides import parse_assignment
 from simcore.simulate import Result, simulate
@@ -122,6 +122,11 @@ def _parser() -> argparse.ArgumentParser:
 
     validate = _command(commands, "validate", _validate, "check every published number")
     validate.add_argument("--json", action="store_true")
+    validate.add_argument(
+        "--data",
+        metavar="DIR",
+        help="instead, compare the fitted kernels with the measured rows in this folder",
+    )
 
     _command(commands, "warm", _warm, "compile and cache the machine code")
     return parser
@@ -216,15 +221,15 @@ def _no_such_metric(metric: str, result: Result) -> InputError:
 
 def _trace(options: argparse.Namespace) -> None:
     planned = _planned(options.file, options.set)
-    found = iteration_trace(planned.tables, name=planned.scenario.name)
-    if found is None:
+    rows = planned.tables.get("operators")
+    if not rows:
         raise InputError.at(
             "workload.kind",
             "trace.no_iteration",
-            "got {got}; only what serves requests or trains has an iteration to trace, use serving or training",
+            "got {got}; only what serves requests has an iteration to trace, use serving",
             got=planned.scenario.workload.kind,
         )
-    text = json.dumps(found) + "\n"
+    text = json.dumps(chrome_trace(rows, name=planned.scenario.name)) + "\n"
     if options.output:
         _write(options.output, text)
     else:
@@ -475,6 +480,8 @@ def _validate(options: argparse.Namespace) -> int:
     from simcore.validation.accuracy import accuracy
     from simcore.validation.facts import evaluate_all
 
+    if options.data:
+        return _validate_kernels(Path(options.data), as_json=options.json)
     rows = evaluate_all()
     if options.json:
         print(json.dumps([row.as_dict() for row in rows], indent=2))
@@ -489,6 +496,14 @@ def _validate(options: argparse.Namespace) -> int:
     known = len(rows) - met - sum(not row.passed for row in surprises)
     print(f"{met} of {len(rows)} published numbers met, {known} known deviations", file=sys.stderr)
     return 1 if surprises else 0
+
+
+def _validate_kernels(data: Path, *, as_json: bool) -> int:
+    from simcore.validation.kernel_targets import kernel_targets, targets_text
+
+    rows = kernel_targets(default_catalog(), data)
+    print(json.dumps([asdict(row) for row in rows], indent=2) if as_json else targets_text(rows))
+    return 1 if any(not row.is_met and not row.cause for row in rows) else 0
 
 
 def _calibrate(options: argparse.Namespace) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from simcore.catalog import Catalog
 from simcore.catalog.kernels import FitRecord, Kernels, Residuals
 from simcore.catalog.types import Calibration, Chip, Source, StepRange
-from simcore.compute.fit_rows import Group, Key, open_rows, read_rows
+from simcore.compute.fit_rows import Folds, Group, Key, open_rows, read_rows
 from simcore.compute.fitting import fit_collective, fit_kernel, out_of_fold_s
 from simcore.compute.forms import predicted_s, roofline_predicted_s
 from simcore.compute.roofline import Floats
@@ -36,6 +36,7 @@ from simcore.validation.step_rows import (
     read_steps,
 )
 
+_FEW_ROWS: Final = 100  # below which quantiles alone would say too little of the tails
 MOST_POINTS: Final = 150  # of a regime, for a picture
 _TABLES: Final = tuple(item.name for item in fields(Kernels))
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -270,7 +271,49 @@ def _collective(
 def kernel_residuals(record: FitRecord, group: Group, chip: Chip) -> Residuals:
     """Quantiles over all rows, each as constants say it that have not seen its quarter of the shapes."""
     everything = np.ones(len(group.measured_s), dtype=bool)
-    return _residuals(out_of_fold_s(record, group, chip), group.measured_s, everything, record.source)
+    said_s = out_of_fold_s(record, group, chip)
+    ratio = group.measured_s / said_s
+    low, high = band(ratio)
+    return replace(
+        _residuals(said_s, group.measured_s, everything, record.source),
+        p5_ratio=low,
+        p95_ratio=high,
+        coverage_fraction=coverage_fraction(ratio, group.fold),
+    )
+
+
+def band(ratio: Floats) -> tuple[float, float]:
+    """Between which two ratios nine in ten of the next measurements fall.
+
+    The 5 % and the 95 % quantile; of few rows, which say little of their tails, no narrower than Student's interval
+    for one more row of log-normal ratios.
+    """
+    low, high = np.quantile(ratio, (0.05, 0.95), method="weibull")
+    count = len(ratio)
+    if 2 < count < _FEW_ROWS:
+        logs = np.log(ratio)
+        half = _student_95(count - 1) * logs.std(ddof=1) * math.sqrt(1 + 1 / count)
+        low, high = min(low, math.exp(logs.mean() - half)), max(high, math.exp(logs.mean() + half))
+    return float(low), float(high)
+
+
+def _student_95(freedom: int) -> float:
+    """The 95 % quantile of Student's t, to 1 % from 3 degrees of freedom (Abramowitz and Stegun 26.7.5)."""
+    z = 1.6448536
+    first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    return z + first / freedom + second / freedom**2
+
+
+def coverage_fraction(ratio: Floats, fold: Folds) -> float | None:
+    """Share of rows in the band that the other quarters give; None where there are none."""
+    inside = []
+    for one in np.unique(fold):
+        others = ratio[fold != one]
+        if not len(others):
+            return None
+        low, high = band(others)
+        inside.append((ratio[fold == one] >= low) & (ratio[fold == one] <= high))
+    return float(np.concatenate(inside).mean())
 
 
 def _residuals(predicted: Floats, measured: Floats, held_out: Mask, source: Source) -> Residuals:

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 from simcore.catalog import default_catalog
-from simcore.compute.fit_rows import Group, names_chip, read_rows
+from simcore.catalog.kernels import experts_fitted_as
+from simcore.compute.fit_rows import Group, names_chip, read_rows, stored_format
+from simcore.compute.fitting import out_of_fold_s
 from simcore.compute.forms import predicted_s, serves
 from simcore.compute.kernels import (
     constant_numbers,
@@ -23,6 +25,7 @@ from simcore.compute.kernels import (
     machine_numbers,
 )
 from simcore.fabric.collectives import bus_factor
+from simcore.validation.calibrate import coverage_fraction
 from simcore.validation.step_targets import KNOWN_DEVIATIONS, TARGETS
 
 CATALOG = default_catalog()
@@ -32,10 +35,12 @@ FILES = (
     "kernels_attention_prefill.csv",
     "kernels_attention_decode.csv",
     "kernels_moe.csv",
+    "kernels_mla.csv",
     "collectives_nccl.csv",
 )
 FITTED = sorted(slug for slug, one in CATALOG.calibrations.items() if one.kernels.gemm)
 NVLINK = [slug for slug in FITTED if CATALOG.chip(slug).scaleup_bytes_per_s]
+FEW_ROWS = ("experts.mxfp4", "experts.nvfp4_whole")  # 21 to 49 rows a chip
 FITTED_SIZES = (1024, 2048, 4096, 5120, 8192, 12288, 16384)  # n and k of the row files
 
 
@@ -85,9 +90,47 @@ def test_all_measured_chips_are_fitted() -> None:
 @pytest.mark.parametrize("slug", FITTED)
 def test_kernels_meet_their_targets_on_shapes_not_seen(slug: str, shared: Path) -> None:
     for regime, (error, held_out) in kernel_errors(slug, shared).items():
-        assert held_out.sum() >= 9, regime
+        assert held_out.sum() >= (2 if regime in FEW_ROWS else 9), regime
         missed = error[held_out].mean() > TARGETS[regime]
         assert missed == ((slug, regime) in KNOWN_DEVIATIONS), (regime, error[held_out].mean())
+
+
+@cache
+def covered(slug: str, shared: Path) -> dict[str, tuple[float, int]]:
+    """By regime: the share of rows in the band of the other quarters' shapes, and how many rows there are."""
+    chip, calibration = CATALOG.chip(slug), CATALOG.calibrations[slug]
+    found = {}
+    for group in groups(slug, shared):
+        record = getattr(calibration.kernels, group.key.kind, {}).get(group.key.dtype)
+        if record is None or group.key.source not in record.source.title:
+            continue
+        ratio = group.measured_s / out_of_fold_s(record, group, chip)
+        share = coverage_fraction(ratio, group.fold)
+        assert share is not None
+        found[f"{group.key.kind}.{group.key.dtype}"] = share, len(ratio)
+    return found
+
+
+@pytest.mark.parametrize("slug", FITTED)
+def test_the_band_of_nine_in_ten_covers_rows_that_had_no_part_in_it(slug: str, shared: Path) -> None:
+    residuals = CATALOG.calibrations[slug].residuals
+    for regime, (share, rows) in covered(slug, shared).items():
+        assert share >= 0.85, (regime, share)
+        if rows >= 150:  # of fewer, a few rows more than nine in ten may lie inside
+            assert share <= 0.95, (regime, share)
+        assert residuals[regime].coverage_fraction == pytest.approx(share, abs=0.02)
+        assert residuals[regime].row_count == rows
+
+
+def test_the_bands_of_each_class_cover_nine_in_ten_over_all_chips(shared: Path) -> None:
+    by_class: dict[str, list[tuple[float, int]]] = {}
+    for slug in FITTED:
+        for regime, found in covered(slug, shared).items():
+            by_class.setdefault(regime.partition(".")[0], []).append(found)
+    assert len(by_class) == 6
+    for kind, found in by_class.items():
+        share = sum(part * rows for part, rows in found) / sum(rows for _, rows in found)
+        assert 0.85 <= share <= 0.95, (kind, share)
 
 
 @pytest.mark.parametrize("slug", FITTED)
@@ -120,7 +163,13 @@ def test_no_known_deviation_is_about_something_that_is_not_measured(shared: Path
 
 # ---- the whole grid of products, most of which no fit has seen
 
-FILE_DTYPES = {"bf16": "bfloat16", "fp8": "fp8", "fp8_block": "fp8_block", "nvfp4": "nvfp4"}
+FILE_DTYPES = {
+    "bf16": "bfloat16",
+    "fp8": "fp8",
+    "fp8_block": "fp8_block",
+    "nvfp4": "nvfp4",
+    "mxfp4": "w4a16_mxfp4",
+}
 
 
 def grid_files(slug: str, shared: Path) -> dict[str, Path]:
@@ -163,28 +212,47 @@ def test_products_between_the_fitted_sizes_meet_their_targets(slug: str, shared:
         assert missed == ((slug, f"grid.{dtype}") in KNOWN_DEVIATIONS), (dtype, error)
 
 
+FAR_FROM_BALANCED = {
+    ("nvidia-b200-sxm", "nvfp4"),
+    ("nvidia-b200-sxm", "nvfp4_whole"),
+    ("nvidia-gb200", "nvfp4"),
+    *((slug, "mxfp4") for slug in ("nvidia-b200-sxm", "nvidia-b300-sxm", "nvidia-gb200", "nvidia-gb300")),
+}
+
+
 @pytest.mark.parametrize("slug", [slug for slug in FITTED if slug != "nvidia-a100-80gb-sxm"])
 def test_experts_with_skewed_routing_are_near_what_balanced_ones_say(slug: str, shared: Path) -> None:
-    """Fitted on balanced routing alone; a power law's busiest rank is at most a quarter off, as a mean."""
+    """Fitted on balanced routing alone; a power law's busiest rank is at most a quarter off, as a mean, a third in
+    formats whose narrow weights leave the rows of the busiest expert to count."""
     chip, kernels = CATALOG.chip(slug), CATALOG.calibrations[slug].kernels.experts
     with (shared / "data" / "kernels_moe.csv").open(newline="") as file:
         skewed = [row for row in csv.DictReader(file) if row["routing"] != "balanced"]
     for dtype, record in kernels.items():
         if (slug, f"experts.{dtype}") in KNOWN_DEVIATIONS:
             continue
-        rows = [r for r in skewed if names_chip(r["gpu"], chip) and r["dtype"] == FILE_DTYPES[dtype]]
+        stored = stored_format(dtype)
+        rows = [
+            r
+            for r in skewed
+            if names_chip(r["gpu"], chip)
+            and r["dtype"] == FILE_DTYPES[stored]
+            and experts_fitted_as(stored, float(r["experts"]), float(r["ep"])) == dtype
+        ]
         tokens, hidden, inter, topk, experts, tp, ep, measured_us = (
             np.array([float(row[name]) for row in rows])
             for name in ("tokens", "hidden", "inter", "topk", "experts", "tp", "ep", "measured_us")
         )
         said_s = experts_isolated_s(
             constant_numbers(record),
-            machine_numbers(chip, dtype),
+            machine_numbers(chip, stored),
             rows=tokens * topk / ep,
             local_experts=experts / ep,
             hidden=hidden,
             width=inter / tp,
-            dtype=dtype,
+            dtype=stored,
             exponent=record.overlap_exponent,
+            foreign_rows=tokens * topk * (1.0 - 1.0 / ep),
         )
-        assert np.abs(said_s / (measured_us * 1e-6) - 1.0).mean() <= 0.26
+        error = np.abs(said_s / (measured_us * 1e-6) - 1.0).mean()
+        assert error <= (1 / 3 if (slug, dtype) in FAR_FROM_BALANCED else 0.26), (dtype, error)
+        assert error > 0.26 or (slug, dtype) not in FAR_FROM_BALANCED
