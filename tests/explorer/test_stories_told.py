@@ -1,0 +1,28 @@
+"""A story's page: live results, what to look at, sources, and a copy of one's own to edit."""
+
+import html
+
+import pytest
+from django.test import Client
+
+from explorer.models import SavedScenario
+from simcore.scenario.stories import stories
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("slug", ["s2-double-hbm", "s4-paged-kv", "s6-nvlink-pcie", "s7-flash-attention"])
+def test_a_story_says_what_to_look_at_and_where_it_is_from(slug: str, as_nobody: Client) -> None:
+    answer = as_nobody.post(f"/stories/{slug}/")
+    page = html.unescape(as_nobody.get(answer["Location"]).content.decode()).replace("\u00a0", " ")
+    told = stories()[slug]
+    assert all(text in page for text in told.look_at)
+    assert all(source["title"] in page and source["url"] in page for source in told.sources)
+    scenario = SavedScenario.objects.get()
+    edited = as_nobody.post(f"/s/{scenario.pk}/edit/", {"hardware.chip_count": "16"})
+    assert edited.status_code == 302
+
+
+def test_what_is_no_story_has_no_such_section(as_nobody: Client) -> None:
+    answer = as_nobody.post("/start/", {"text": "Qwen/Qwen3-8B"})
+    assert 'id="story"' not in as_nobody.get(answer["Location"]).content.decode()
