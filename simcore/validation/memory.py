@@ -153,6 +153,46 @@ def _attention_traffic_ratio(inputs: Inputs) -> float:
     )
 
 
+def _standard_attention_s(inputs: Inputs) -> float:
+    """A forward pass of attention as separate kernels with a mask and dropout: they pass over the scores eight
+    times, as the two halves of a plain causal form do, but multiply once."""
+    catalog, heads, width = default_catalog(), inputs["heads"], inputs["head_dim"]
+    chip = catalog.chip(inputs["chip"])
+    arch = replace(
+        catalog.model("opt-13b"), hidden=heads * width, heads=heads, kv_heads=heads, head_dim=width
+    )
+
+    def plain_s_per_pair(chip: Chip) -> float:
+        cost = attention_cost(
+            arch,
+            chip,
+            catalog.calibration_for(chip),
+            Parallelism(tp=1),
+            kv_dtype="bf16",
+            attention=Naive(),
+            context_tokens=inputs["tokens"],
+        )
+        return cost.prefill_s_per_pair.value
+
+    passes_alone = plain_s_per_pair(replace(chip, bf16_flop_per_s=1e30))
+    with_arithmetic_once = (plain_s_per_pair(chip) + passes_alone) / 2
+    return float(inputs["batch"] * inputs["tokens"] ** 2 * with_arithmetic_once)
+
+
+def _kv_share(inputs: Inputs) -> float:
+    """Of the chip's memory, with the defaults of the engine."""
+    chip = _chip(inputs)
+    found = kv_budget(
+        default_catalog().model(inputs["model"]),
+        chip,
+        Parallelism(tp=1),
+        engine=engine_constants(inputs["engine"]),
+        weights_dtype="fp16",
+        kv_dtype="fp16",
+    )
+    return found.rank.kv_bytes.value / chip.hbm_bytes
+
+
 def _traffic(kind: str, tokens: int, sram_bytes: float) -> float:
     """Bytes of an A100 without L2 that reuses, over all pairs of a prompt."""
     catalog = default_catalog()
@@ -266,10 +306,12 @@ MEMORY_CHECKS: Final[Mapping[str, Callable[[Inputs], float]]] = {
     "decode_floor": _decode_floor_s,
     "decode_law": _decode_law,
     "engine_log": _engine_log,
+    "kv_share": _kv_share,
     "kv_slots": _kv_slots,
     "kv_use": _kv_use,
     "loaded_serving": _loaded_serving,
     "parameters": _parameters,
+    "standard_attention": _standard_attention_s,
     "weight_bytes": _weight_bytes,
     "weight_share": _weight_share,
 }
