@@ -1,7 +1,7 @@
 """Pages about the product, and the sign of life for whoever runs it.
 
 `explorer/help.html`: `terms` (the glossary). `explorer/methods.html`: `rows` (every published number: expected, got,
-error) and `terms`.
+error), `panel` (real runs replayed) and `terms`.
 """
 
 from django.core.exceptions import RequestDataTooBig
@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from explorer.charts import replay
 from simcore import glossary
 
 
@@ -30,7 +31,8 @@ def help_page(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def methods(request: HttpRequest) -> HttpResponse:
-    return render(request, "explorer/methods.html", {"terms": list(glossary.ENTRIES.values())})
+    context = {"terms": list(glossary.ENTRIES.values()), "panel": replay.panel()}
+    return render(request, "explorer/methods.html", context)
 
 
 @require_safe

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from simcore.catalog import default_catalog
+from simcore.validation.serving_curves import ReplayCurves, replay_curves
 from simcore.validation.serving_replay import KNOWN_DEVIATIONS, RUNS, TARGETS, Served, measured, replayed
 
 CATALOG = default_catalog()
@@ -57,3 +58,19 @@ def test_all_requests_are_served_whole(shared: Path) -> None:
         assert len(real.requests) == 300
         assert np.isfinite(said.ttft_s).all()
         assert (said.tpot_s > 0).all()
+
+
+@pytest.mark.parametrize("typed", replay_curves(), ids=lambda typed: typed.run)
+def test_the_curves_on_methods_are_those_of_the_files(typed: ReplayCurves, shared: Path) -> None:
+    real, said = pair(typed.run, shared / "data", own_blocks=False)
+    for name in ("running", "waiting"):
+        of_real = np.interp(typed.time_s, real.time_s, getattr(real, name))
+        of_said = np.interp(typed.time_s, said.time_s, getattr(said, name))
+        np.testing.assert_array_equal(getattr(typed, f"measured_{name}_count"), of_real)
+        far = np.abs(np.array(getattr(typed, f"replayed_{name}_count")) - of_said).mean()
+        assert far <= 0.02 * of_real.max(), name
+    for name in ("ttft_s", "tpot_s"):
+        for who, served in (("measured", real), ("replayed", said)):
+            values = getattr(served, name)
+            now = (values.mean(), np.percentile(values, 90))
+            assert getattr(typed, f"{who}_{name}") == pytest.approx(now, rel=0.02), (who, name)
