@@ -35,7 +35,7 @@ def tiers(result: Result | None) -> Chart | None:
     if winners:
         title = _("A prompt of %(tokens)s tokens is better brought back from: %(tiers)s") % {
             "tokens": prompt,
-            "tiers": _(", ").join(winners),
+            "tiers": _("; ").join(winners),
         }
     return Chart(
         slug="kv-tiers",

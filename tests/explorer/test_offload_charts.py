@@ -33,7 +33,7 @@ def result(*, swap_s: float, meets: float | None) -> dict[str, Any]:
 def test_the_title_names_the_tiers_that_win_and_the_slower_time_is_muted() -> None:
     chart = offload.tiers(result(swap_s=0.002, meets=0.0))
     assert chart is not None
-    assert chart.title == "A prompt of 1,000 tokens is better brought back from: Host memory, Remote memory"
+    assert chart.title == "A prompt of 1,000 tokens is better brought back from: Host memory; Remote memory"
     assert chart.table is not None
     host, remote = chart.table.rows
     assert (host[3].muted, host[4].muted) == (False, True)
