@@ -68,7 +68,7 @@ def gantt(result: Result | None) -> Chart | None:
     return Chart(
         slug="gantt",
         title=_title(result, step),
-        axis=_("Time from left to right; blue forward, dark backward, grey the stage waits"),
+        axis=_("Time from left to right; coloured forward, plain backward, grey where the stage waits"),
         summary=_summary(step),
         source=_("Closed form; all stages take the slowest one's time, transfers are inside the passes"),
         draw="gantt",
