@@ -26,7 +26,7 @@ from simcore.errors import InfeasibleError, InputError, TrimtabError
 from simcore.plan import Plan, plan
 from simcore.report import render
 from simcore.report.comparison import FORMATS
-from simcore.report.trace import chrome_trace
+from simcore.report.training_trace import iteration_trace
 from simcore.scenario import Scenario, apply_overrides, load_document
 from simcore.scenario.overrides import parse_assignment
 from simcore.simulate import Result, simulate
@@ -221,15 +221,15 @@ def _no_such_metric(metric: str, result: Result) -> InputError:
 
 def _trace(options: argparse.Namespace) -> None:
     planned = _planned(options.file, options.set)
-    rows = planned.tables.get("operators")
-    if not rows:
+    found = iteration_trace(planned.tables, name=planned.scenario.name)
+    if found is None:
         raise InputError.at(
             "workload.kind",
             "trace.no_iteration",
-            "got {got}; only what serves requests has an iteration to trace, use serving",
+            "got {got}; only what serves requests or trains has an iteration to trace, use serving or training",
             got=planned.scenario.workload.kind,
         )
-    text = json.dumps(chrome_trace(rows, name=planned.scenario.name)) + "\n"
+    text = json.dumps(found) + "\n"
     if options.output:
         _write(options.output, text)
     else:
