@@ -26,6 +26,7 @@ from simcore.errors import InfeasibleError, InputError, TrimtabError
 from simcore.plan import Plan, plan
 from simcore.report import render
 from simcore.report.comparison import FORMATS
+from simcore.report.engine_command import vllm_command
 from simcore.report.training_trace import iteration_trace
 from simcore.scenario import Scenario, apply_overrides, load_document
 from simcore.scenario.overrides import parse_assignment
@@ -114,6 +115,9 @@ def _parser() -> argparse.ArgumentParser:
         "-o", "--output", metavar="FILE", help="write it there; a scenario's hardware.calibration may name it"
     )
     calibration.add_argument("--json", action="store_true")
+
+    command = _command(commands, "command", _vllm_command, "print the `vllm serve` line of a scenario")
+    _scenario_arguments(command)
 
     catalog = _command(commands, "catalog", _catalog, "list the catalog, with sources")
     catalog.add_argument("kind", nargs="?", choices=sorted(_SHELVES), help="chips, models, …")
@@ -234,6 +238,10 @@ def _trace(options: argparse.Namespace) -> None:
         _write(options.output, text)
     else:
         sys.stdout.write(text)
+
+
+def _vllm_command(options: argparse.Namespace) -> None:
+    sys.stdout.write(vllm_command(_planned(options.file, options.set)))
 
 
 def _compare(options: argparse.Namespace) -> None:
