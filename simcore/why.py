@@ -75,7 +75,8 @@ class Term:
 
     def named(self, name: str, dimension: str | None = None) -> Term:
         """The same derivation under a name of its own; the dimension comes from the name's suffix."""
-        return replace(self, name=name, dimension=dimension_of(name) if dimension is None else dimension)
+        known = dimension_of(name) if dimension is None else dimension
+        return Term(self.value, self.op, self.args, name, known, self.kind, self.source, self.path)
 
     @property
     def text(self) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
 from typing import Any
 
 from simcore.catalog.calibrations import is_file
@@ -24,13 +25,34 @@ def digest_of(scenario: Scenario, *entries: Any) -> str:
     document["workload"]["arrivals"].pop("path", None)  # the content counts, not where it lies
     if is_file(document["hardware"]["calibration"]):
         del document["hardware"]["calibration"]
-    body = json.dumps(
-        {"scenario": document, "entries": [_plain(entry) for entry in entries], "version": ENGINE_VERSION},
-        sort_keys=True,
-        separators=(",", ":"),
-        default=str,
-    )
-    return hashlib.sha256(body.encode()).hexdigest()
+    parts = [
+        _json({"scenario": document, "version": ENGINE_VERSION}),
+        *(_entry_text(_Entry(entry)) for entry in entries),
+    ]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Entry:
+    """A catalog entry by identity: it is frozen, but its mappings have no hash."""
+
+    itself: Any
+
+    def __hash__(self) -> int:
+        return id(self.itself)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Entry) and self.itself is other.itself
+
+
+@lru_cache(maxsize=256)
+def _entry_text(entry: _Entry) -> str:
+    """An entry's text, made once: a calibration alone has some hundred figures."""
+    return _json(_plain(entry.itself))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
 
 
 def _plain(value: Any) -> Any:
