@@ -141,6 +141,7 @@ _LADDERS: Final[dict[str, tuple[tuple[str, float], ...]]] = {
         ("B/token", 1.0),
     ),
     "joule_per_output_token": (("J/token", 1.0), ("mJ/token", 1e-3), ("µJ/token", 1e-6)),
+    "joule_per_byte": (("pJ/B", 1e-12),),
     "w": (("GW", 1e9), ("MW", 1e6), ("kW", 1e3), ("W", 1.0)),
     "usd": (("B USD", 1e9), ("M USD", 1e6), ("k USD", 1e3), ("USD", 1.0)),
 }

@@ -20,8 +20,6 @@ from simcore.why import Term, constant, leaf, minimum, total
 
 HBM_JOULE_PER_BYTE: Final = 31.2e-12  # 3.9 pJ/bit
 LINK_JOULE_PER_BYTE: Final = 40e-12  # 5 pJ/bit
-_HBM_SOURCE: Final = "3.9 pJ/bit, HBM2 with its interface (O'Connor et al., MICRO 2017)"
-_LINK_SOURCE: Final = "5 pJ/bit for an electrical link with its SerDes"
 
 
 def operator_rows(serving: ServingPlan) -> list[OperatorRow]:
@@ -124,8 +122,18 @@ def _energy_terms(moved: Mapping[str, Term]) -> dict[str, Term]:
 
 def _joule_per_byte(tier: str) -> Term:
     if tier == "hbm":
-        return leaf(HBM_JOULE_PER_BYTE, "hbm_joule_per_byte", kind="assumption", source=_HBM_SOURCE)
-    return leaf(LINK_JOULE_PER_BYTE, "link_joule_per_byte", kind="assumption", source=_LINK_SOURCE)
+        return leaf(
+            HBM_JOULE_PER_BYTE,
+            "hbm_joule_per_byte",
+            kind="assumption",
+            source="3.9 pJ/bit, HBM2 with its interface (O'Connor et al., MICRO 2017)",
+        )
+    return leaf(
+        LINK_JOULE_PER_BYTE,
+        "link_joule_per_byte",
+        kind="assumption",
+        source="5 pJ/bit for an electrical link with its SerDes",
+    )
 
 
 def _summed(operators: Sequence[Operator], moved: Callable[[Operator], Term], name: str) -> Term:

@@ -1,9 +1,10 @@
 """Every closed-form number explains itself: its tree has its value, and moves as a re-plan moves."""
 
+import json
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from simcore import why
@@ -109,6 +110,53 @@ def test_a_tree_with_another_figure_is_the_plan_of_that_figure(planner, figure, 
         assert why.evaluate(before.terms[metric], figures) == pytest.approx(
             after.metrics[metric], rel=1e-9
         ), metric
+
+
+# Serving scenarios whose batch and context do not follow the chip: every closed form is then a function of figures.
+STEADY = (
+    "tensor parallel",
+    "one chip",
+    "pipeline",
+    "experts",
+    "latent attention",
+    "sliding window",
+    "over PCIe",
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(STEADY),
+    st.sampled_from(sorted(MOVED)),
+    st.floats(0.8, 3.0),
+    st.sampled_from([4, 16, 48]),
+    st.sampled_from([64, 512, 1500]),
+)
+def test_all_memory_and_step_times_of_any_scenario_move_as_its_plan_moves(
+    planner, body, figure, factor, users, prompt
+):
+    overrides = SCENARIOS[body] | {
+        "workload.arrivals.concurrency": users,
+        "workload.lengths.input_tokens": prompt,
+    }
+    before = planner.plan(overrides, HELD)
+    after = planner.plan(overrides | {f"hardware.chip_overrides.{figure}": f"x{factor:.17f}"}, HELD)
+    assume(getattr(before.chip, figure))  # a chip without scale-up links keeps none
+    points = [planned.serving.pool.operating_point for planned in (before, after)]
+    assume(points[0].batch == points[1].batch)  # the batch is a leaf of its own
+    assume(points[0].context_tokens == points[1].context_tokens)
+    figures = {figure: getattr(after.chip, figure)}
+    for metric, tree in before.terms.items():
+        if metric.startswith(("memory.", "compute.")):
+            expected = pytest.approx(after.metrics[metric], rel=1e-9, abs=1e-12)
+            assert why.evaluate(tree, figures) == expected, (metric, figure)
+
+
+def test_a_tree_survives_its_document(planned):
+    for metric, term in planned.terms.items():
+        again = why.from_dict(json.loads(json.dumps(why.as_dict(term))))
+        assert why.as_text(again) == why.as_text(term), metric
+        assert why.as_latex(again) == why.as_latex(term), metric
 
 
 @pytest.mark.parametrize("figure", sorted(MOVED))
