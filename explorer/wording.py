@@ -65,6 +65,10 @@ _SOURCES: Final = tuple(
             r"taken from (?P<chip>.+), where it was measured",
             gettext_noop("taken from %(chip)s, where it was measured"),
         ),
+        (
+            r"mean of (?P<chips>.+), where it was measured",
+            gettext_noop("mean of %(chips)s, where it was measured"),
+        ),
         (r"as measured on (?P<chip>.+)", gettext_noop("as measured on %(chip)s")),
         (r"(?P<count>[\d,]+) tokens", gettext_noop("%(count)s tokens")),
         (
