@@ -97,4 +97,4 @@ def _item(row: Mapping[str, Any]) -> str:
 
 def _sources(result: Result | None) -> str:
     sources = sorted({str(row["source"]) for row in style.rows(result, "bill") if row.get("source")})
-    return "; ".join(sources[:3]) or _("Price book of the scenario")
+    return _("; ").join(wording.source(source) for source in sources[:3]) or _("Price book of the scenario")
