@@ -227,7 +227,12 @@ _FIELDS: Final = (
         "The model's extra layers that predict further tokens are trained too.",
     ),
     _entry("training.lora", "LoRA", "Adapters are trained and all weights beside them are frozen."),
-    _entry("lora.rank", "Adapter rank", "Width between the two thin matrices of an adapter; 0 trains all weights.", symbol="r"),
+    _entry(
+        "lora.rank",
+        "Adapter rank",
+        "Width between the two thin matrices of an adapter; 0 trains all weights.",
+        symbol="r",
+    ),
     _entry("lora.targets", "Adapted matrices", "Which matrices have adapters."),
     _entry("training.total_tokens", "Tokens of the run", "Tokens that the whole training reads."),
     _entry("training.dtype", "Training format", "Number format of the matrix products."),

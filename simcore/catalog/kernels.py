@@ -127,4 +127,4 @@ class Residuals:
     p95_ratio: float
     mape_fraction: float
     source: Source
-    coverage_fraction: float | None = None  # of a quarter's rows, between p5 and p95 of the other three quarters
+    coverage_fraction: float | None = None  # of a quarter's rows, between p5 and p95 of the others'

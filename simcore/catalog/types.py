@@ -329,15 +329,16 @@ class StepOverhead:
 
     An eager engine launches every kernel from the host: its layers take at least `eager_per_layer_s`, during
     which the chip may wait (0: the layers are captured in a graph). An engine whose graphs hold decode steps
-    alone launches an iteration with prompts from the host: `per_prefill_s`. `per_request_s` is the front end
-    (HTTP, tokens of the prompt, the way back of the first token): no iteration waits for it."""
+    alone launches the layers of an iteration with prompts from the host: `per_prefill_layer_s` each.
+    `per_request_s` is the front end (HTTP, tokens of the prompt, the way back of the first token): no iteration
+    waits for it."""
 
     per_iteration_s: float
     per_layer_s: float
     per_sequence_s: float
     rank_skew_s: float = 4e-6  # per layer and doubling of tensor-parallel ranks that wait for each other
     eager_per_layer_s: float = 0.0
-    per_prefill_s: float = 0.0
+    per_prefill_layer_s: float = 0.0
     per_request_s: float = 0.0
     mape_fraction: float
     source: Source

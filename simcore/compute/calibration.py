@@ -18,7 +18,7 @@ dependent kernels, which no graph overlaps. With tensor parallelism each layer a
 slowest rank, `.rank_skew_s` beside the all-reduce's own time. CPU work per iteration and per sequence is
 `.per_iteration_s` and `.per_sequence_s`, kept apart from the layers. An engine without graphs launches each
 kernel from the host, so that its layers take at least `.eager_per_layer_s`; one whose graphs hold decode steps
-alone adds `.per_prefill_s` to an iteration with prompts. All by engine and version.
+alone adds `.per_prefill_layer_s` to each layer of an iteration with prompts. All by engine and version.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ def overhead_leaf(
         "per_sequence_s",
         "rank_skew_s",
         "eager_per_layer_s",
-        "per_prefill_s",
+        "per_prefill_layer_s",
     ],
 ) -> Term:
     value: float = getattr(overhead, figure)

@@ -125,7 +125,7 @@ def build_step_table(
         decode_attention_s=0.0,  # its launch is one of the layer's kernels: see calibration.py
         prefill_attention_s_per_token_context=cost.prefill_s_per_pair.value,
         prefill_attention_s_per_window_token=cost.prefill_s_per_window_pair.value,
-        prefill_attention_s=overhead_leaf(overhead, "per_prefill_s").value,
+        prefill_attention_s=prefill_launch(overhead, stage.depth).value,
         overhead_s=overhead_leaf(overhead, "per_iteration_s").value,
         overhead_s_per_sequence=overhead_leaf(overhead, "per_sequence_s").value,
         front_end_s=overhead.per_request_s,
@@ -169,6 +169,12 @@ def eager_floor(overhead: StepOverhead, layers: float) -> Term:
     """Layers of an engine without graphs: the host cannot launch them faster."""
     depth = leaf(layers, "layers_per_stage", kind="derived", source="pipeline stages", dimension="count")
     return (depth * overhead_leaf(overhead, "eager_per_layer_s")).named("eager_host_s", "s")
+
+
+def prefill_launch(overhead: StepOverhead, layers: float) -> Term:
+    """Layers of an iteration with prompts, launched from the host where graphs hold decode steps alone."""
+    depth = leaf(layers, "layers_per_stage", kind="derived", source="pipeline stages", dimension="count")
+    return (depth * overhead_leaf(overhead, "per_prefill_layer_s")).named("prefill_launch_s", "s")
 
 
 def skew(parallelism: Parallelism, overhead: StepOverhead, layers: float) -> Term:

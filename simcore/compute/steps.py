@@ -18,7 +18,7 @@ from simcore.compute.calibration import engine_overhead, overhead_leaf
 from simcore.compute.operator_time import operator_paces, operator_time
 from simcore.compute.ops import Operator, bottleneck_stage, head_operators, layer_operators
 from simcore.compute.stage_attention import StageAttention, stage_attention
-from simcore.compute.step_table import StepTimeTable, eager_floor, launch, skew
+from simcore.compute.step_table import StepTimeTable, eager_floor, launch, prefill_launch, skew
 from simcore.parallelism import Parallelism, PipelineStage
 from simcore.why import Term, constant, leaf, maximum, minimum, total
 
@@ -149,8 +149,8 @@ def _beside(
         overhead_leaf(model.overhead, "per_iteration_s"),
         sequences * overhead_leaf(model.overhead, "per_sequence_s"),
     ]
-    if prefills and model.overhead.per_prefill_s:
-        host.append(overhead_leaf(model.overhead, "per_prefill_s"))
+    if prefills and model.overhead.per_prefill_layer_s:
+        host.append(prefill_launch(model.overhead, model.stage.depth))
     overhead = total(*host).named("overhead_s")
     if model.parallelism.tp_ranks == 1:
         return (overhead,) if communication_s is None else (communication_s, overhead)

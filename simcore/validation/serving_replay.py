@@ -93,7 +93,7 @@ _OWN_CACHE: Final = (
     "batch that it bounds"
 )
 _KNEE: Final = (
-    "steps of 256 sequences are 6 % too fast (the exchange of tokens over PCIe was not measured), and only requests "
+    "steps of 256 sequences are 9 % too fast (the exchange of tokens over PCIe was not measured), and only requests "
     "that find all 256 seats taken wait: a queue of few seconds, which the step's error moves by more"
 )
 KNOWN_DEVIATIONS: Final[Mapping[tuple[str, bool, str], str]] = {

@@ -37,7 +37,7 @@ from simcore.validation.step_rows import (
 LEAST_PER_LAYER_S: Final = 8e-6
 _FREE_S: Final = 1.0  # no bound that matters
 _NOTHING_S: Final = 1e-8
-_FORMS: Final = ((), ("per_sequence_s",), ("per_prefill_s",), ("per_sequence_s", "per_prefill_s"))
+_FORMS: Final = ((), ("per_sequence_s",), ("per_prefill_layer_s",), ("per_sequence_s", "per_prefill_layer_s"))
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
@@ -66,7 +66,7 @@ class _Columns:
     layers: Floats
     rank_doublings: Floats  # layers × doublings
     sequences: Floats
-    prompts: Floats
+    prompts: Floats  # layers × prompts of a step
     measured_s: Floats
     eager: bool
     one_depth: bool
@@ -106,7 +106,7 @@ def fit_overhead(
         per_sequence_s=_paid(values[2]),
         rank_skew_s=float(values[1]),
         eager_per_layer_s=float(values[5]) if columns.eager else 0.0,
-        per_prefill_s=_paid(values[3]),
+        per_prefill_layer_s=_paid(values[3]),
         mape_fraction=float(columns.errors(values).mean()),
         source=_source(fitted, chip),
     )
@@ -154,7 +154,7 @@ def _columns(fitted: Sequence[StepRow], calibration: Calibration, chip: Chip, ca
         layers=depth,
         rank_doublings=depth * np.log2([row.tp for row in fitted]),
         sequences=np.array([float(row.seated_count) for row in fitted]),
-        prompts=np.array([prompts_per_step(row) for row in fitted]),
+        prompts=depth * np.array([prompts_per_step(row) for row in fitted]),
         measured_s=np.array([row.measured_s for row in fitted]),
         eager=fitted[0].engine == EAGER_ENGINE,
         one_depth=len(set(depth)) == 1,
@@ -173,7 +173,7 @@ def _fit(columns: _Columns, form: Sequence[str], known_s: float) -> Floats:
         Bound(start=2e-5, low=LEAST_PER_LAYER_S, high=_FREE_S),
         Bound(start=4e-6, low=1e-8, high=_FREE_S),
         term("per_sequence_s", 5e-6),
-        term("per_prefill_s", 5e-3),
+        term("per_prefill_layer_s", 1e-4),
         Bound(start=known_s, low=min(1e-4, 0.9 * known_s), high=known_s)
         if columns.one_depth or columns.eager
         else Bound(start=3e-4, low=1e-6, high=_FREE_S),

@@ -35,7 +35,10 @@ INTERFACE: Final = (
 )
 ADDED: Final = (
     r"fabric\.all_to_all_slowdown_ratio",  # the extra hop that a rail-only fabric's guard rail speaks of
-    r"training\.(memory_bytes_per_chip|chip_count|hfu_fraction)",  # whether a step fits, and on what
+    r"memory\.(left|state|paged)_bytes_per_chip",  # what the budget leaves, and to whom
+    r"compute\.(moved_per_output_token_s|moved_joule_per_output_token)(\.[a-z0-9_]+)?",  # beside the bytes
+    r"training\.(memory_bytes_per_chip|free_bytes_per_chip|chip_count|hfu_fraction)",  # whether a step fits, on what
+    r"training\.(forward|backward|once)_s",  # the parts of a step
     r"serving\.estimate\.(ttft_s|tpot_s)",  # what queueing expects, to hold against the simulation
     r"cost\.usd_per_training_run",  # tokens of the run over tokens per second, priced
 )

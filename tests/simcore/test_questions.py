@@ -261,7 +261,10 @@ def test_n056_n057_chunks_buy_latency_between_tokens_not_throughput() -> None:
 def test_n134_near_saturation_is_said_aloud() -> None:
     """inference-sim#480: 22 % of capacity moved ρ from 1.24 to 1.02 and TTFT from 120 s to 64 ms."""
     card = {"hardware.chip_count": 1, "workload.request_count": 4000}
-    calm, close, over = (run(card | {"workload.arrivals.request_per_s": rate}) for rate in (16, 22, 28))
+    capacity = number(run(card), "serving.capacity_request_per_s")
+    calm, close, over = (
+        run(card | {"workload.arrivals.request_per_s": share * capacity}) for share in (0.75, 1.03, 1.3)
+    )
     assert [one.metrics["serving.regime"] for one in (calm, close, over)] == [
         "stable",
         "near_saturation",

@@ -249,7 +249,9 @@ def make_calibration(*, kernels: bool = False) -> Calibration:
         kernels=KERNELS if kernels else Kernels(),
         step_overhead=OVERHEAD,
         engine_overheads={
-            "eager 1.0": replace(OVERHEAD, eager_per_layer_s=400e-6, per_prefill_s=9e-3, per_request_s=20e-3),
+            "eager 1.0": replace(
+                OVERHEAD, eager_per_layer_s=400e-6, per_prefill_layer_s=3e-4, per_request_s=20e-3
+            ),
             "eager 2.0": OVERHEAD,
         },
     )
