@@ -36,7 +36,11 @@ _FIELDS: Final = (
     _entry("hardware", "Hardware", "Chips, servers and how many of them."),
     _entry("topology", "Topology", "How the servers are wired."),
     _entry("model", "Model", "The model that is served or trained."),
-    _entry("workload", "Workload", "What arrives, how long it is, and what was promised."),
+    _entry(
+        "workload",
+        "Workload",
+        "What arrives, how long it is, and what was promised. Classes of requests are written in the YAML.",
+    ),
     _entry("serving", "Serving", "How the engine is configured, in vLLM's own words."),
     _entry("training", "Training", "How the training step is cut over chips."),
     _entry("reliability", "Reliability", "How often hosts fail and what a slice needs."),
@@ -95,6 +99,11 @@ _FIELDS: Final = (
     _entry("workload.arrivals", "Arrivals", "How requests arrive."),
     _entry("workload.lengths", "Lengths", "How long prompts and answers are."),
     _entry("workload.slo", "SLO", "What was promised; both times must be met."),
+    _entry(
+        "workload.classes",
+        "Classes of requests",
+        "Shares of the requests with lengths and an SLO of their own; written in the scenario's YAML.",
+    ),
     _entry("workload.arrivals.kind", "Arrivals", "How requests arrive."),
     _entry("workload.arrivals.request_per_s", "Request rate", "Mean offered load.", symbol="λ"),
     _entry(

@@ -27,6 +27,7 @@ from simcore.plan.slices import replica_hosts
 from simcore.plan.training import utilisation_term
 from simcore.plan.training_bands import training_bands
 from simcore.reliability import replica_availability_term
+from simcore.serving.by_class import class_rows, promised_times
 from simcore.serving.engine import Engine
 from simcore.serving.estimate import disagreement
 from simcore.serving.metrics import ServingMetrics, serving_metrics
@@ -164,7 +165,10 @@ def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEven
     money = _money(
         plan, metrics, engine.totals(), utilisation=1.0 - chip_time["queue"] - chip_time["failure"]
     )
-    tables = {"where_time_goes": _time_rows(chip_time, engine)}
+    tables = {
+        "where_time_goes": _time_rows(chip_time, engine),
+        **_class_table(plan, serving, records, engine),
+    }
     warnings = (*outcome.warnings, *disagreement(plan.metrics, metrics))
     emit(
         "stage",
@@ -224,13 +228,15 @@ def _streamed(engine: Engine, request_count: int, emit: OnEvent) -> dict[str, di
 
 
 def _outcome(plan: Plan, serving: ServingPlan, engine: Engine, records: Records) -> ServingMetrics:
-    pool, slo = serving.pool, plan.scenario.workload.slo
+    pool = serving.pool
+    workload = plan.scenario.workload
+    slo_ttft_s, slo_tpot_s = promised_times(workload.classes, workload.slo, serving.inputs.requests.class_of)
     return serving_metrics(
         records,
         engine.totals(),
         pool.step_table,
-        slo_ttft_s=slo.ttft_s,
-        slo_tpot_s=slo.tpot_s,
+        slo_ttft_s=slo_ttft_s,
+        slo_tpot_s=slo_tpot_s,
         capacity_request_per_s=pool.operating_point.capacity_request_per_s,
         closed_loop=serving.inputs.requests.concurrency > 0,
         reservation=pool.reservation,
@@ -289,6 +295,24 @@ def _time_rows(chip_time: Mapping[str, float], engine: Engine) -> list[dict[str,
         for name in RESOURCES
         if chip_time[name] > 0
     ]
+
+
+def _class_table(
+    plan: Plan, serving: ServingPlan, records: Records, engine: Engine
+) -> dict[str, list[dict[str, Any]]]:
+    """`classes`, where the scenario parts its requests."""
+    workload, class_of = plan.scenario.workload, serving.inputs.requests.class_of
+    if class_of is None:
+        return {}
+    rows = class_rows(
+        records,
+        classes=workload.classes,
+        common=workload.slo,
+        class_of=class_of,
+        front_end_s=serving.pool.step_table.front_end_s,
+        makespan_s=engine.totals().makespan_s,
+    )
+    return {"classes": rows}
 
 
 def _money(

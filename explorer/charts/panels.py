@@ -22,6 +22,7 @@ from explorer.charts import (
     overview,
     reliability,
     serving,
+    serving_classes,
     style,
     topology,
     training_iteration,
@@ -218,6 +219,8 @@ def _serving(result: Result | None, baseline: Result | None) -> Panel:
             serving.cdf("tpot", result, baseline),
             serving.cdf("e2e", result, baseline),
             serving.percentiles(result, baseline),
+            serving_classes.attainment(result, baseline),
+            serving_classes.times(result, baseline),
         ),
     )
 

@@ -39,7 +39,9 @@ def cdf(which: str, result: Result | None, baseline: Result | None = None) -> Ch
 
 def _objective(which: str, result: Result | None) -> float | None:
     scenario = style.scenario_of(result)
-    return getattr(scenario.workload.slo, f"{which}_s", None) if scenario else None
+    if scenario is None or scenario.workload.classes:  # of classes, each has its own
+        return None
+    return getattr(scenario.workload.slo, f"{which}_s", None)
 
 
 def share_within(curve: Mapping[str, Sequence[float]], which: str, limit: float) -> float | None:

@@ -182,6 +182,7 @@ def _requests(scenario: Scenario, max_position: int, trace: TraceTable | None) -
         seed=scenario.run.seed,
         trace=trace,
         max_model_len=wanted if isinstance(wanted, int) else max_position,
+        classes=workload.classes,
     )
 
 

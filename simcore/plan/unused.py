@@ -69,6 +69,7 @@ def unused_inputs(scenario: Scenario, fabric: Fabric) -> list[Message]:
     return [
         *always,
         *_other_work(scenario),
+        *_behind_classes(scenario),
         *_slice_inputs(scenario),
         *_single_tier(scenario, fabric),
     ]
@@ -84,6 +85,20 @@ def _other_work(scenario: Scenario) -> Iterator[Message]:
                 template="has no effect: workload.kind is {kind}",
                 params={"kind": kind},
                 path=section,
+            )
+
+
+def _behind_classes(scenario: Scenario) -> Iterator[Message]:
+    """What the workload says for all requests, where every class says its own."""
+    classes = scenario.workload.classes
+    for key in ("lengths", "slo"):
+        path = f"workload.{key}"
+        if classes and all(getattr(one, key) is not None for one in classes) and _was_set(scenario, path):
+            yield Message(
+                code="input.no_effect",
+                template="has no effect: each of the {count} classes has its own",
+                params={"count": len(classes)},
+                path=path,
             )
 
 

@@ -27,6 +27,7 @@ from simcore.serving.schedulers.chunked_prefill import ChunkedPrefill
 from simcore.spec import Spec, as_input_error
 from simcore.training import Training
 from simcore.workload.arrivals import Arrivals, Poisson
+from simcore.workload.classes import RequestClasses, Slo
 from simcore.workload.lengths import Lengths, LogNormal
 
 MAX_CHIPS = 1_048_576
@@ -55,14 +56,6 @@ class ModelChoice(Spec):
     config: dict[str, Any] | None = None
 
 
-class Slo(Spec):
-    """What was promised: both times must be met for a request to count as goodput."""
-
-    ttft_s: float = Field(default=1.0, gt=0, le=86_400)
-    tpot_s: float = Field(default=0.05, gt=0, le=3_600)
-    attainment_fraction: float = Field(default=0.95, gt=0, le=1)
-
-
 class Workload(Spec):
     """What runs. `kind: training` takes the training section, `none` asks for fabric, reliability and cost."""
 
@@ -75,6 +68,7 @@ class Workload(Spec):
     )
     request_count: int = Field(default=10_000, ge=1, le=MAX_REQUESTS)
     slo: Slo = Field(default_factory=Slo)
+    classes: RequestClasses = ()
 
 
 class KvCache(Spec):
@@ -143,6 +137,7 @@ class Scenario(Spec):
         except ValidationError as error:
             raise as_input_error(error, document=document) from None
         _refuse_degrees_of_training(scenario)
+        _refuse_lengths_beside_a_trace(scenario)
         return scenario
 
 
@@ -162,3 +157,17 @@ def _refuse_degrees_of_training(scenario: Scenario) -> None:
             "got {got}; context parallel serving is not modelled; remove cp",
             got=scenario.serving.parallelism.cp,
         )
+
+
+def _refuse_lengths_beside_a_trace(scenario: Scenario) -> None:
+    """A trace brings the length of each request, so a class can only part what was promised."""
+    if scenario.workload.arrivals.kind != "trace":
+        return
+    for place, one in enumerate(scenario.workload.classes):
+        if one.lengths is not None:
+            raise InputError.at(
+                f"workload.classes.{place}.lengths",
+                "classes.lengths_of_trace",
+                "class {name!r} has lengths, and the trace brings its own; remove them",
+                name=one.name,
+            )

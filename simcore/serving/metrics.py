@@ -1,8 +1,7 @@
 """The metric ids of serving, read from records and totals: latencies, rates, SLO, KV, utilisation, regime.
 
-Percentiles of TTFT, TPOT, end-to-end and queue time are exact over finished requests; those of ITL come from
-the engine's histogram (bins under 0.8 %), whose mean is exact. TTFT and end-to-end times are a client's: they
-hold the front end's time of a request, which the engine's records do not. An id that does not apply is absent:
+Percentiles of TTFT, TPOT, end-to-end and queue time are exact over finished requests (`latencies.py`); those of
+ITL come from the engine's histogram (bins under 0.8 %), whose mean is exact. An id that does not apply is absent:
 no TPOT where every answer is one token, no offered load in a closed loop. The regime compares offered load with
 capacity: within 10 % of 1, an error of 10 % in capacity flips the answer, and a warning says so.
 """
@@ -14,19 +13,17 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simcore.compute.step_table import StepTimeTable
 from simcore.errors import Message
 from simcore.memory.allocators import Reservation
 from simcore.serving.attribution import flop_per_chip, moved_bytes_per_chip, seconds_by_resource
+from simcore.serving.latencies import PERCENTILES, Flags, Latencies, Limit, at, slo_figures, statistics
 from simcore.serving.ordering import sorted_values
 from simcore.serving.records import Floats, Records, Totals
 from simcore.serving.state import FINISHED, REJECTED
 
-Flags = NDArray[np.bool_]
 Regime = Literal["stable", "near_saturation", "overloaded"]
-PERCENTILES: Final = (50, 90, 95, 99)
 NEAR_FRACTION: Final = 0.1
 WASTED_FRACTION: Final = 0.05
 CDF_POINTS: Final = 201
@@ -47,8 +44,8 @@ def serving_metrics(
     totals: Totals,
     table: StepTimeTable,
     *,
-    slo_ttft_s: float,
-    slo_tpot_s: float,
+    slo_ttft_s: Limit,
+    slo_tpot_s: Limit,
     capacity_request_per_s: float,
     closed_loop: bool,
     chip_count: int,
@@ -57,22 +54,24 @@ def serving_metrics(
     hbm_bytes_per_s: float,
     reservation: Reservation | None = None,
 ) -> ServingMetrics:
-    """Everything that a run says. `capacity_request_per_s` is of all replicas together; peaks are per chip."""
-    done = records.status == FINISHED
-    every = bool(done.all())
-    seen = (records.ttft_s + table.front_end_s, records.e2e_s + table.front_end_s, records.queue_s)
-    ttft_s, e2e_s, queue_s = (values if every else values[done] for values in seen)
-    tpot_s, answered = _tpot_s(records, done)
+    """Everything that a run says. `capacity_request_per_s` is of all replicas together; peaks are per chip.
+
+    An SLO is one for all requests, or an array with each request's own.
+    """
+    times = Latencies.of(records, table.front_end_s)
     metrics: dict[str, float | int | str] = {}
     cdfs: dict[str, dict[str, Floats]] = {}
-    for name, values in (("ttft_s", ttft_s), ("tpot_s", tpot_s), ("e2e_s", e2e_s), ("queue_s", queue_s)):
-        ordered = sorted_values(values)
-        metrics |= _statistics(f"serving.{name}", ordered)
+    for name in ("ttft_s", "tpot_s", "e2e_s", "queue_s"):
+        ordered = sorted_values(getattr(times, name))
+        metrics |= statistics(f"serving.{name}", ordered)
         if name != "queue_s" and len(ordered):
-            cdfs[f"{name.removesuffix('_s')}_cdf"] = {name: _at(ordered, _FRACTIONS), "fraction": _FRACTIONS}
+            cdfs[f"{name.removesuffix('_s')}_cdf"] = {name: at(ordered, _FRACTIONS), "fraction": _FRACTIONS}
     metrics |= _itl(totals)
-    metrics |= _rates(records, totals, done, chip_count)
-    metrics |= _slo(records, totals, ttft_s, tpot_s, answered, slo_ttft_s, slo_tpot_s, table.front_end_s)
+    metrics |= _rates(records, totals, times.done, chip_count)
+    promised = slo_figures(
+        records, times, slo_ttft_s=slo_ttft_s, slo_tpot_s=slo_tpot_s, makespan_s=totals.makespan_s
+    )
+    metrics |= {f"serving.{name}": value for name, value in promised.items()}
     metrics |= _pool(totals)
     metrics |= _memory(records, totals, reservation)
     metrics |= _utilisation(totals, table, chip_count, chips_per_replica, peak_flop_per_s, hbm_bytes_per_s)
@@ -86,32 +85,6 @@ def serving_metrics(
 
 
 _FRACTIONS: Final[Floats] = np.linspace(0.0, 1.0, CDF_POINTS)
-
-
-def _tpot_s(records: Records, done: Flags) -> tuple[Floats, Flags]:
-    """Time per output token after the first, of finished requests with more than one; and which those are."""
-    answered = done & (records.output_tokens > 1)
-    spread = records.finish_s - records.first_token_s
-    if answered.all():
-        return spread / (records.output_tokens - 1), answered
-    return spread[answered] / (records.output_tokens[answered] - 1), answered
-
-
-def _at(ordered: Floats, fractions: Floats | float) -> Floats:
-    """Quantiles of sorted values, linear between order statistics."""
-    place = np.asarray(fractions) * (len(ordered) - 1)
-    low = np.floor(place).astype(np.int64)
-    high = np.minimum(low + 1, len(ordered) - 1)
-    quantiles: Floats = ordered[low] + (place - low) * (ordered[high] - ordered[low])
-    return quantiles
-
-
-def _statistics(name: str, ordered: Floats) -> dict[str, float]:
-    if len(ordered) == 0:
-        return {}
-    values = _at(ordered, np.array(PERCENTILES) / 100)
-    found = {f"{name}.mean": float(ordered.mean())}
-    return found | {f"{name}.p{p}": float(value) for p, value in zip(PERCENTILES, values, strict=True)}
 
 
 def _itl(totals: Totals) -> dict[str, float]:
@@ -141,29 +114,6 @@ def _rates(records: Records, totals: Totals, done: Flags, chip_count: int) -> di
             "serving.output_token_per_s": output_per_s,
             "serving.output_token_per_s_per_chip": output_per_s / chip_count,
         }
-    return found
-
-
-def _slo(
-    records: Records,
-    totals: Totals,
-    ttft_s: Floats,
-    tpot_s: Floats,
-    answered: Flags,
-    slo_ttft_s: float,
-    slo_tpot_s: float,
-    front_end_s: float,
-) -> dict[str, float]:
-    """A rejected request has missed its SLO; an answer of one token has no TPOT to miss."""
-    late = int(np.count_nonzero(ttft_s > slo_ttft_s))
-    slow = tpot_s > slo_tpot_s
-    late_too = records.ttft_s[answered] + front_end_s > slo_ttft_s
-    missed = late + int(np.count_nonzero(slow & ~late_too))
-    met = totals.completed_count - missed
-    offered = totals.completed_count + totals.rejected_count
-    found = {"serving.slo_attainment_fraction": met / offered} if offered else {}
-    if totals.makespan_s > 0:
-        found["serving.slo_goodput_request_per_s"] = met / totals.makespan_s
     return found
 
 

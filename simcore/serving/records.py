@@ -6,7 +6,7 @@ table by dot products (`attribution.py`), without a line per iteration ever bein
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,10 @@ class Records:
     preemption_count: NDArray[np.int32]
     replica: NDArray[np.int32]
     status: NDArray[np.int32]
+
+    def where(self, flags: NDArray[np.bool_]) -> Records:
+        """The records of some of the requests, in their order."""
+        return Records(**{each.name: getattr(self, each.name)[flags] for each in fields(self)})
 
     @property
     def queue_s(self) -> Floats:

@@ -58,11 +58,12 @@ class Empirical(Spec):
         return self
 
 
-Lengths = Annotated[Constant | LogNormal | Empirical, Field(discriminator="kind")]
+AnyLengths = Constant | LogNormal | Empirical
+Lengths = Annotated[AnyLengths, Field(discriminator="kind")]
 Pair = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
-def draw_lengths(lengths: Constant | LogNormal | Empirical, count: int, seed: int) -> Pair:
+def draw_lengths(lengths: AnyLengths, count: int, seed: int) -> Pair:
     """Input and output tokens of `count` requests."""
     if isinstance(lengths, Constant):
         return np.full(count, lengths.input_tokens), np.full(count, lengths.output_tokens)

@@ -7,6 +7,7 @@ first (one token is left for the answer), and counted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 from simcore.errors import InputError
 from simcore.workload.arrivals import ClosedLoop, OpenArrivals, Trace, arrival_instants
 from simcore.workload.block_hashes import Chains
-from simcore.workload.lengths import Constant, Empirical, LogNormal, draw_lengths
+from simcore.workload.classes import RequestClass, draw_classes, draw_lengths_of_classes
+from simcore.workload.lengths import AnyLengths, draw_lengths
 from simcore.workload.traces import TraceTable
 
 
@@ -29,6 +31,7 @@ class Requests:
     concurrency: int = 0
     clipped_count: int = 0
     chains: Chains | None = None  # block hashes of the prompts, as offsets and hashes
+    class_of: NDArray[np.int64] | None = None  # place in the scenario's classes; None without any
 
     def __len__(self) -> int:
         return len(self.arrival_s)
@@ -36,15 +39,16 @@ class Requests:
 
 def draw_requests(
     arrivals: OpenArrivals | ClosedLoop | Trace,
-    lengths: Constant | LogNormal | Empirical,
+    lengths: AnyLengths,
     *,
     request_count: int,
     seed: int,
     trace: TraceTable | None = None,
     max_model_len: int,
+    classes: Sequence[RequestClass] = (),
 ) -> Requests:
     """The requests that a scenario describes. A trace brings its own count and lengths."""
-    concurrency, chains = 0, None
+    concurrency, chains, class_of = 0, None, None
     if isinstance(arrivals, Trace):
         if trace is None:
             raise InputError.at(
@@ -55,13 +59,19 @@ def draw_requests(
             )
         instants, inputs, outputs = trace.timestamp_s, trace.input_tokens, trace.output_tokens
         chains = trace.block_chains
+        class_of = draw_classes(classes, len(trace), seed) if classes else None
     else:
-        inputs, outputs = draw_lengths(lengths, request_count, seed)
+        if classes:
+            class_of = draw_classes(classes, request_count, seed)
+            inputs, outputs = draw_lengths_of_classes(classes, class_of, lengths, seed)
+        else:
+            inputs, outputs = draw_lengths(lengths, request_count, seed)
         if isinstance(arrivals, ClosedLoop):
             instants, concurrency = np.zeros(request_count), arrivals.concurrency
         else:
             instants = arrival_instants(arrivals, request_count, seed)
-    return replace(_clipped(instants, inputs, outputs, concurrency, max_model_len), chains=chains)
+    drawn = _clipped(instants, inputs, outputs, concurrency, max_model_len)
+    return replace(drawn, chains=chains, class_of=class_of)
 
 
 def _clipped(
