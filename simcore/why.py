@@ -289,5 +289,5 @@ def _latex_name(name: str) -> str:
 
 
 def _apply(op: str, *args: Term | float) -> Term:
-    terms = tuple(arg if isinstance(arg, Term) else constant(arg) for arg in args)
-    return Term(float(_OPERATIONS[op](*(term.value for term in terms))), op=op, args=terms)
+    terms = tuple([arg if isinstance(arg, Term) else constant(arg) for arg in args])
+    return Term(float(_OPERATIONS[op](*[term.value for term in terms])), op, terms)

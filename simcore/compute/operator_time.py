@@ -21,6 +21,7 @@ from simcore.compute.kernels import constant_terms, expert_rows, gemm_arithmetic
 from simcore.compute.measured import operator_correction
 from simcore.compute.ops import Operator
 from simcore.compute.roofline import Amount, Rates, greatest, labelled, least, over, root_sum, times
+from simcore.remembered import remembered
 from simcore.why import Term, constant
 
 
@@ -49,13 +50,15 @@ def operator_paces(
 ) -> dict[tuple[OperatorClass, str], Pace]:
     """By class and dtype, each computed once."""
     first = {(op.operator_class, op.dtype): op for op in reversed(operators)}
-    return {key: _pace(chip, calibration, op) for key, op in first.items()}
+    return {key: _pace(chip, calibration, *key, op.fit_dtype) for key, op in first.items()}
 
 
-def _pace(chip: Chip, calibration: Calibration, op: Operator) -> Pace:
-    operator_class, dtype = op.operator_class, op.dtype
-    name = f"{operator_class}_{op.fit_dtype}"
-    kernel = kernel_fit(calibration, operator_class, op.fit_dtype) if chip.core_count else None
+@remembered
+def _pace(
+    chip: Chip, calibration: Calibration, operator_class: OperatorClass, dtype: str, fit_dtype: str
+) -> Pace:
+    name = f"{operator_class}_{fit_dtype}"
+    kernel = kernel_fit(calibration, operator_class, fit_dtype) if chip.core_count else None
     if kernel is None:
         plain = rates(chip, calibration, operator_class, dtype, name=name)
         return Pace(rates=plain, calibration=calibration, constants={}, machine={})

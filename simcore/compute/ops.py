@@ -23,6 +23,7 @@ from simcore.compute.calibration import OperatorClass, arithmetic_dtype
 from simcore.compute.local_shape import LocalShape, element_bytes, kv_bytes_per_layer_token, projected_kinds
 from simcore.compute.roofline import Amount, plus, power, times
 from simcore.parallelism import Parallelism, PipelineStage, pipeline_stages
+from simcore.remembered import remembered
 from simcore.why import Term, ceil, constant, leaf, total
 
 _ACTIVATION_BYTES: Final = constant(2.0, "activation_bytes")  # residual stream and outputs stay at 16 bit
@@ -89,6 +90,7 @@ class _Formats:
     expert_arithmetic: str
 
 
+@remembered
 def layer_operators(
     arch: LlmArchitecture, chip: Chip, parallelism: Parallelism, *, weights_dtype: str, kv_dtype: str
 ) -> tuple[Operator, ...]:

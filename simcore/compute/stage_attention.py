@@ -23,6 +23,7 @@ from simcore.compute.local_shape import LocalShape, stage_attention_kinds
 from simcore.compute.measured_attention import corrected_cost
 from simcore.compute.roofline import roofline_s
 from simcore.parallelism import Parallelism, PipelineStage
+from simcore.remembered import remembered
 from simcore.why import Term, constant, leaf, total
 
 
@@ -49,6 +50,7 @@ class StageAttention:
     prefill_compute_fraction: float
 
 
+@remembered
 def stage_attention(
     arch: LlmArchitecture,
     chip: Chip,

@@ -61,7 +61,7 @@ def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | No
     slices = plan_slices(scenario.reliability, hardware.server, chip_count=scenario.hardware.chip_count)
     cost = _cost(scenario, catalog, hardware, fabric)
     terms = cluster_terms(hardware, fabric, slices, cost) | (pool_terms(serving) if serving else {})
-    tables = cluster_tables(hardware, fabric, cost) | (pool_tables(serving) if serving else {})
+    tables = cluster_tables(hardware, fabric, cost, terms) | (pool_tables(serving) if serving else {})
     if training:
         terms |= training_terms(training, cost) | time_metrics(training)
         tables |= training_tables(training)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from simcore.catalog.parameters import active_parameter_count, kv_bytes_per_token, parameter_count
@@ -66,9 +67,10 @@ def _collective_terms(hardware: Hardware, fabric: Fabric) -> dict[str, Term]:
     }
 
 
-def cluster_tables(hardware: Hardware, fabric: Fabric, cost: CostModel) -> dict[str, Any]:
+def cluster_tables(
+    hardware: Hardware, fabric: Fabric, cost: CostModel, terms: Mapping[str, Term]
+) -> dict[str, Any]:
     graph = quotient_graph(fabric)
-    collectives = _collective_terms(hardware, fabric)
     return {
         "quotient_graph": {
             "nodes": [{"id": name, **data} for name, data in graph.nodes(data=True)],
@@ -115,7 +117,7 @@ def cluster_tables(hardware: Hardware, fabric: Fabric, cost: CostModel) -> dict[
                 / term.value,
             }
             for operation in OPERATIONS
-            if (term := collectives.get(f"fabric.collective.{operation}_s")) is not None
+            if (term := terms.get(f"fabric.collective.{operation}_s")) is not None
         ],
         "bill": cost.bill_table(),
     }

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, fields, is_dataclass
-from functools import lru_cache
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from simcore.catalog.calibrations import is_file
+from simcore.catalog.types import Calibration, Entity
+from simcore.remembered import remembered
 from simcore.scenario import Scenario
 
 ENGINE_VERSION = "0.1.0"
@@ -27,28 +28,19 @@ def digest_of(scenario: Scenario, *entries: Any) -> str:
         del document["hardware"]["calibration"]
     parts = [
         _json({"scenario": document, "version": ENGINE_VERSION}),
-        *(_entry_text(_Entry(entry)) for entry in entries),
+        *map(_entry_text, entries),
     ]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Entry:
-    """A catalog entry by identity: it is frozen, but its mappings have no hash."""
-
-    itself: Any
-
-    def __hash__(self) -> int:
-        return id(self.itself)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Entry) and self.itself is other.itself
+def _entry_text(entry: Any) -> str:
+    return _catalog_text(entry) if isinstance(entry, Entity | Calibration) else _json(_plain(entry))
 
 
-@lru_cache(maxsize=256)
-def _entry_text(entry: _Entry) -> str:
-    """An entry's text, made once: a calibration alone has some hundred figures."""
-    return _json(_plain(entry.itself))
+@remembered
+def _catalog_text(entry: Entity | Calibration) -> str:
+    """Made once: a calibration alone has some hundred figures."""
+    return _json(_plain(entry))
 
 
 def _json(value: Any) -> str:
