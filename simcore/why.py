@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from operator import is_
 from typing import Any, Final, Literal
 
 from simcore.units import dimension_of, printed_text
@@ -162,12 +163,14 @@ def with_paths(terms: Mapping[str, Term], renamed: Mapping[str, str]) -> dict[st
     def visit(term: Term) -> Term:
         known = done.get(id(term))
         if known is None:
-            if term.op == "leaf":
-                known = replace(term, path=renamed[term.path]) if term.path in renamed else term
+            args = tuple([visit(arg) for arg in term.args])
+            path = renamed.get(term.path, term.path)
+            if path != term.path or not all(map(is_, args, term.args)):
+                known = Term(
+                    term.value, term.op, args, term.name, term.dimension, term.kind, term.source, path
+                )
             else:
-                args = tuple(visit(arg) for arg in term.args)
-                same = all(new is old for new, old in zip(args, term.args, strict=True))
-                known = term if same else replace(term, args=args)
+                known = term
             done[id(term)] = known
         return known
 
