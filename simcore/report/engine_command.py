@@ -41,6 +41,8 @@ def vllm_command(plan: Plan) -> str:
     model, comments = _model(plan, serving)
     options = _options(plan.scenario.serving, serving)
     comments += _stored(plan.scenario.serving.weights_dtype)
+    if serving.pool.scheduler.kind == "static_batch":
+        comments.append("vLLM does not batch statically: this line serves with its own scheduler")
     lines = [f"vllm serve {shlex.quote(model)}", *(f"  {' '.join(words)}" for words in options)]
     return "\n".join([*(f"# {line}" for line in comments), " \\\n".join(lines)]) + "\n"
 

@@ -8,6 +8,7 @@ far as the token budget takes them). Throughput is `c` divided by the time of th
 its maximum over the `n` that seats, token budget and KV blocks allow. Contexts enter by their mean over
 decode steps, `Σ Σ_j (input + j) / Σ (output - 1)`. Limits: no preemption, no fluctuation of the batch, so it
 errs on the high side where KV is tight; equal answers end together and prefill cheaper than reckoned.
+Static batches have a closed form of their own, in `static_capacity.py`.
 """
 
 from __future__ import annotations
@@ -19,61 +20,16 @@ import numpy as np
 from simcore.compute.step_table import StepTimeTable
 from simcore.serving.records import Floats, Integers
 from simcore.serving.schedulers import SchedulerParameters
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mix:
-    """The mean request, and the means that step times need."""
-
-    input_tokens: float  # to compute
-    decode_steps: float
-    context_tokens: float  # mean over decode steps
-    window_tokens: float  # mean of min(context, window)
-    prefill_work: float  # Σ chunk (done + chunk / 2) = input² / 2
-    prefill_window_work: float
-    held_blocks: float  # mean over decode steps
-
-
-def mix_of(
-    input_tokens: Integers,
-    output_tokens: Integers,
-    *,
-    window: int,
-    block_size: int,
-    cached_fraction: float = 0.0,
-) -> Mix:
-    """Means of a mix; the window's mean is exact for contexts that grow by one token per step.
-
-    Of each prompt, the share `cached_fraction` is resident already: it is read, not computed.
-    """
-    shown = input_tokens.astype(np.float64)
-    steps = output_tokens.astype(np.float64) - 1
-    total_steps = steps.sum()
-    if total_steps == 0:
-        context = clipped = 0.0
-    else:
-        context = float((steps * shown + 0.5 * steps * (steps + 1)).sum() / total_steps)
-        below = np.clip(window - shown, 0, steps)  # steps before the context reaches the window
-        clipped = float(
-            (below * shown + 0.5 * below * (below + 1) + (steps - below) * window).sum() / total_steps
-        )
-    cached = cached_fraction * shown
-    return Mix(
-        input_tokens=float((shown - cached).mean()),
-        decode_steps=float(steps.mean()),
-        context_tokens=context,
-        window_tokens=clipped,
-        prefill_work=float((0.5 * shown**2 - 0.5 * cached**2).mean()),
-        prefill_window_work=float((_window_work(shown, window) - _window_work(cached, window)).mean()),
-        held_blocks=context / block_size + 0.5,
-    )
-
-
-def _window_work(tokens: Floats, window: int) -> Floats:
-    """Σ min(context, window) over the tokens of a prompt."""
-    inside = np.minimum(tokens, window)
-    work: Floats = 0.5 * inside**2 + (tokens - inside) * window
-    return work
+from simcore.serving.static_capacity import most_held, static_curve
+from simcore.serving.step_means import (
+    Mix,
+    at_count,
+    decode_attention_s,
+    decode_s,
+    mix_of,
+    prefill_attention_s,
+    prompts_s,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +74,15 @@ def throughput_curve(
         prompts, rate = _prefill_only(table, scheduler, mix)
         return Curve(mix=mix, batch=np.array([prompts]), request_per_s=np.array([rate]))
     seats = float(scheduler.max_num_seqs)
+    if scheduler.kind == "static_batch":
+        if reserved_blocks is None:
+            held = most_held(
+                input_tokens, output_tokens, block_count=block_count, block_size_tokens=block_size_tokens
+            )
+        else:
+            held = _sequences_promised(reserved_blocks, np.full_like(output_tokens, 2), block_count)
+        sizes, rates = static_curve(table, mix, scheduler, most=min(seats, held), output_tokens=output_tokens)
+        return Curve(mix=mix, batch=sizes, request_per_s=rates)
     if reserved_blocks is None:
         most = min(seats, max(1.0, block_count / mix.held_blocks))
     else:
@@ -126,7 +91,7 @@ def throughput_curve(
     if scheduler.kind == "continuous":
         ended = batch / mix.decode_steps  # requests per iteration
         together = _prompts_together(scheduler, mix, ended)
-        seconds = _decode_s(table, mix, batch) + ended / together * _prompts_s(table, mix, together)
+        seconds = decode_s(table, mix, batch) + ended / together * prompts_s(table, mix, together)
     else:
         budget = float(scheduler.max_num_batched_tokens)
         # Prompts take what decodes leave of the budget; at most this many sequences can be kept decoding.
@@ -170,49 +135,21 @@ def capacity_request_per_s(
     ).capacity_request_per_s
 
 
-def _decode_s(table: StepTimeTable, mix: Mix, batch: Floats) -> Floats:
-    """One decode-only iteration."""
-    return (
-        _at(table.linear_s + table.comm_s, batch)
-        + table.overhead_s
-        + _at(table.head_s, batch)
-        + _decode_attention_s(table, mix, batch)
-        + table.overhead_s_per_sequence * batch
-    )
-
-
-def _decode_attention_s(table: StepTimeTable, mix: Mix, batch: Floats) -> Floats:
-    per_sequence = (
-        table.decode_attention_s_per_sequence
-        + table.decode_attention_s_per_token * mix.context_tokens
-        + table.decode_attention_s_per_window_token * mix.window_tokens
-    )
-    return table.decode_attention_s + per_sequence * batch
-
-
-def _prefill_attention_s(table: StepTimeTable, mix: Mix) -> float:
-    """Attention of one whole prompt, however it is cut."""
-    return (
-        table.prefill_attention_s_per_token_context * mix.prefill_work
-        + table.prefill_attention_s_per_window_token * mix.prefill_window_work
-    )
-
-
 def _mixed_s(table: StepTimeTable, mix: Mix, batch: Floats, budget: float) -> Floats:
     """Mean iteration when a share of them carries prompt tokens, as full a chunk as arrives."""
     ended = batch / mix.decode_steps
     fed = ended * mix.input_tokens  # prompt tokens per iteration
     chunk = np.maximum(np.minimum(mix.input_tokens, budget - batch), fed)
     share = np.minimum(1.0, fed / chunk)
-    with_prompt = _at(table.linear_s + table.comm_s, batch + chunk) + table.prefill_attention_s
-    without = _at(table.linear_s + table.comm_s, batch)
+    with_prompt = at_count(table.linear_s + table.comm_s, batch + chunk) + table.prefill_attention_s
+    without = at_count(table.linear_s + table.comm_s, batch)
     return (
         share * with_prompt
         + (1 - share) * without
         + table.overhead_s
-        + _at(table.head_s, batch + ended)
-        + _decode_attention_s(table, mix, batch)
-        + ended * _prefill_attention_s(table, mix)
+        + at_count(table.head_s, batch + ended)
+        + decode_attention_s(table, mix, batch)
+        + ended * prefill_attention_s(table, mix)
         + table.overhead_s_per_sequence * (batch + ended)
     )
 
@@ -224,21 +161,21 @@ def prompt_iterations_s(
     if scheduler.kind == "continuous":
         ended = np.array([max(batch, 1e-9) / max(mix.decode_steps, 1.0)])
         together = _prompts_together(scheduler, mix, ended)
-        seconds = float(_prompts_s(table, mix, together)[0])
+        seconds = float(prompts_s(table, mix, together)[0])
         return seconds, seconds / float(together[0])
     left = max(1.0, scheduler.max_num_batched_tokens - batch)
     chunks = max(1.0, mix.input_tokens / left)
     beside = np.array([batch])
-    decodes_s = _decode_attention_s(table, mix, beside) if batch > 0 else 0.0
+    decodes_s = decode_attention_s(table, mix, beside) if batch > 0 else 0.0
     each_s = (
-        _at(table.linear_s + table.comm_s, beside + min(mix.input_tokens, left))
+        at_count(table.linear_s + table.comm_s, beside + min(mix.input_tokens, left))
         + table.overhead_s
-        + _at(table.head_s, beside + 1)
+        + at_count(table.head_s, beside + 1)
         + decodes_s
         + table.prefill_attention_s
         + table.overhead_s_per_sequence * (beside + 1)
     )
-    seconds = float(chunks * each_s[0]) + _prefill_attention_s(table, mix)
+    seconds = float(chunks * each_s[0]) + prefill_attention_s(table, mix)
     return seconds, seconds
 
 
@@ -249,30 +186,11 @@ def _prompts_together(scheduler: SchedulerParameters, mix: Mix, ended: Floats) -
     return together
 
 
-def _prompts_s(table: StepTimeTable, mix: Mix, prompts: Floats) -> Floats:
-    """A prefill-only iteration of whole prompts."""
-    return (
-        _at(table.linear_s + table.comm_s, prompts * mix.input_tokens)
-        + table.overhead_s
-        + table.overhead_s_per_sequence * prompts
-        + table.prefill_attention_s
-        + _at(table.head_s, prompts)
-        + prompts * _prefill_attention_s(table, mix)
-    )
-
-
 def _prefill_only(table: StepTimeTable, scheduler: SchedulerParameters, mix: Mix) -> tuple[float, float]:
     """Every answer is one token: iterations are full of prompts. Prompts per iteration, requests per second."""
     budget = float(scheduler.max_num_batched_tokens)
     prompts = min(max(budget / mix.input_tokens, 1e-9), float(scheduler.max_num_seqs))
-    if scheduler.kind == "continuous":
+    if scheduler.kind != "chunked_prefill":
         prompts = max(1.0, np.floor(prompts))
-    seconds = float(_prompts_s(table, mix, np.array([prompts]))[0])
+    seconds = float(prompts_s(table, mix, np.array([prompts]))[0])
     return float(prompts), float(prompts / seconds)
-
-
-def _at(values: Floats, count: Floats) -> Floats:
-    """Linear interpolation in a table by count; beyond its end in proportion, as the kernel does."""
-    last = len(values) - 1
-    inside = np.interp(count, np.arange(last + 1), values)
-    return np.where(count > last, values[last] * count / max(1, last), inside)

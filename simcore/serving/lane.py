@@ -179,6 +179,26 @@ def prefill(lane: Any, seat: Any, setup: Any, chunk: int, blocks: int) -> None:
 
 
 @inlined
+def decode_all(
+    lane: Any,
+    seats: Any,
+    room: Any,
+    rows: Any,
+    phases: Any,
+    setup: Any,
+    totals: Any,
+    prefix: Any,
+    now: float,
+) -> None:
+    """Schedule a token for every decoding sequence; a missing block preempts the latest running one."""
+    phase = lane.phase_base + phase_after(lane.step + 1, setup.block_size, setup.block_shift)
+    while phases[phase] > lane.free_blocks:
+        preempt_last(lane, seats, room, rows, phases, setup, totals, prefix, now)
+    lane.free_blocks -= phases[phase]
+    lane.decodes = lane.decoding
+
+
+@inlined
 def begin_decode(lane: Any, seats: Any, room: Any, phases: Any, setup: Any, seat_id: int, left: int) -> None:
     """A prompt is done and `left` tokens are still to come: join the decoding batch."""
     seat = seats[seat_id]

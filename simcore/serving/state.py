@@ -45,6 +45,7 @@ LANE: Final = np.dtype(
         ("prefill_tokens", "i8"),
         ("finishing", "i8"),  # prompts that end in it
         ("blocked", "i8"),  # the first in line waits for memory
+        ("gathering", "i8"),  # of a static batch that is forming, how many may still join
         ("may_run", "i8"),  # nothing but an arrival can change the batch before the next heap event
         ("seat_base", "i8"),  # first seat, first row of room
         ("ring_size", "i8"),  # seats of the lane

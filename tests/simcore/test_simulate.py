@@ -16,6 +16,7 @@ from simcore.catalog import default_catalog
 from simcore.errors import TrimtabError
 from simcore.plan import plan
 from simcore.scenario import Scenario, apply_overrides
+from simcore.serving.schedulers import SCHEDULER_CODES
 from simcore.simulate import RESOURCES, simulate
 from simcore.units import dimension_of
 from simcore.workload.traces import read_trace
@@ -257,7 +258,7 @@ def small_scenarios():
     return st.fixed_dictionaries(
         {
             "hardware.chip_count": st.sampled_from([1, 2, 5]),
-            "serving.scheduler.kind": st.sampled_from(["chunked_prefill", "continuous"]),
+            "serving.scheduler.kind": st.sampled_from(sorted(SCHEDULER_CODES)),
             "workload.arrivals.request_per_s": st.floats(0.5, 200),
             "workload.lengths.input_tokens": st.integers(1, 2000),
             "workload.lengths.output_tokens": st.integers(1, 100),
@@ -344,7 +345,7 @@ def any_scenarios(draw):
         "serving.max_model_len": [1, 16, 16_777_216],
         "serving.num_gpu_blocks_override": [1, 100],
         "serving.kv_cache_memory_bytes": [1, 1e9, 1e15],
-        "serving.scheduler.kind": ["continuous"],
+        "serving.scheduler.kind": ["continuous", "static_batch"],
         "serving.scheduler.max_num_seqs": [1, 65_536],
         "serving.scheduler.max_num_batched_tokens": [1, 16, 65_536],
         "serving.kv.block_size": [1, 3, 1024],
@@ -443,6 +444,7 @@ def test_an_overloaded_run_serves_about_its_capacity(planner):
     [
         {},
         {"serving.scheduler.kind": "continuous"},
+        {"serving.scheduler": {"kind": "static_batch", "max_num_seqs": 64}},
         {"serving.scheduler": {"kind": "chunked_prefill", "max_num_seqs": 64, "max_num_batched_tokens": 512}},
         {"hardware.chip_count": 2, "serving.parallelism": {"tp": 1, "pp": 2}},
         {"hardware.chip_count": 8, "model.name": "llama-3.1-70b", "serving.parallelism.tp": 8},

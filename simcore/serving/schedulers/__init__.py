@@ -13,17 +13,24 @@ from pydantic import Field
 
 from simcore.compiled import inlined
 from simcore.errors import InputError
-from simcore.serving.schedulers import chunked_prefill, continuous
+from simcore.serving.schedulers import chunked_prefill, continuous, static_batch
 from simcore.serving.schedulers.chunked_prefill import ChunkedPrefill
 from simcore.serving.schedulers.continuous import Continuous
+from simcore.serving.schedulers.static_batch import StaticBatch
 
-Scheduler = Annotated[ChunkedPrefill | Continuous, Field(discriminator="kind")]
-SchedulerKind = Literal["chunked_prefill", "continuous"]
-SCHEDULER_CODES: Final[dict[SchedulerKind, int]] = {"chunked_prefill": 0, "continuous": 1}
-WATERMARK_FRACTION: Final[dict[SchedulerKind, float]] = {"chunked_prefill": 0.0, "continuous": 0.01}
+Scheduler = Annotated[ChunkedPrefill | Continuous | StaticBatch, Field(discriminator="kind")]
+SchedulerKind = Literal["chunked_prefill", "continuous", "static_batch"]
+SCHEDULER_CODES: Final[dict[SchedulerKind, int]] = {"chunked_prefill": 0, "continuous": 1, "static_batch": 2}
+WATERMARK_FRACTION: Final[dict[SchedulerKind, float]] = {
+    "chunked_prefill": 0.0,
+    "continuous": 0.01,
+    "static_batch": 0.0,
+}
+LEAVES_SEATS_EMPTY: Final = frozenset({"static_batch"})  # while somebody waits and memory is free
 
 _chunked_prefill = chunked_prefill.schedule
 _continuous = continuous.schedule
+_static_batch = static_batch.schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,5 +70,7 @@ def schedule(
     """The next iteration of a lane, by the scheduler that the setup names."""
     if setup.scheduler == 0:
         _chunked_prefill(lane, seats, room, rows, phases, inputs, setup, tree, totals, prefix, now)
-    else:
+    elif setup.scheduler == 1:
         _continuous(lane, seats, room, rows, phases, inputs, setup, tree, totals, prefix, now)
+    else:
+        _static_batch(lane, seats, room, rows, phases, inputs, setup, tree, totals, prefix, now)

@@ -13,8 +13,15 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from simcore.compiled import inlined
-from simcore.memory.kv_pool import blocks_for, phase_after
-from simcore.serving.lane import admit, blocks_to_admit, first_waiting_tokens, preempt_last, prefill
+from simcore.memory.kv_pool import blocks_for
+from simcore.serving.lane import (
+    admit,
+    blocks_to_admit,
+    decode_all,
+    first_waiting_tokens,
+    preempt_last,
+    prefill,
+)
 from simcore.serving.prefix import find
 from simcore.spec import Spec
 
@@ -44,11 +51,7 @@ def schedule(
     """Fill the lane's next iteration: `decodes`, `prefill_tokens`, `chunks`, `finishing`, `may_run`."""
     size, shift = setup.block_size, setup.block_shift
     seated = lane.running
-    phase = lane.phase_base + phase_after(lane.step + 1, size, shift)
-    while phases[phase] > lane.free_blocks:
-        preempt_last(lane, seats, room, rows, phases, setup, totals, prefix, now)
-    lane.free_blocks -= phases[phase]
-    lane.decodes = lane.decoding
+    decode_all(lane, seats, room, rows, phases, setup, totals, prefix, now)
     budget = setup.max_num_batched_tokens - lane.decoding
     place = lane.ring_first
     while lane.chunks < lane.ring_count and budget > 0:

@@ -13,8 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from simcore.compiled import inlined
-from simcore.memory.kv_pool import phase_after
-from simcore.serving.lane import admit, blocks_to_admit, first_waiting_tokens, preempt_last, prefill
+from simcore.serving.lane import admit, blocks_to_admit, decode_all, first_waiting_tokens, prefill
 from simcore.serving.prefix import find
 from simcore.spec import Spec
 
@@ -42,7 +41,6 @@ def schedule(
     now: float,
 ) -> None:
     """Fill the lane's next iteration: either prompts, or one token for every running sequence."""
-    size, shift = setup.block_size, setup.block_shift
     budget = setup.max_num_batched_tokens
     while lane.waiting > 0 and lane.running < setup.max_num_seqs:
         found = find(lane, room, inputs, setup, totals, prefix) if setup.caching == 1 else 0
@@ -60,9 +58,5 @@ def schedule(
     if lane.chunks > 0:
         return
     seated = lane.running
-    phase = lane.phase_base + phase_after(lane.step + 1, size, shift)
-    while phases[phase] > lane.free_blocks:
-        preempt_last(lane, seats, room, rows, phases, setup, totals, prefix, now)
-    lane.free_blocks -= phases[phase]
-    lane.decodes = lane.decoding
+    decode_all(lane, seats, room, rows, phases, setup, totals, prefix, now)
     lane.may_run = 1 if lane.running == seated else 0

@@ -68,6 +68,8 @@ def test_what_the_line_cannot_say_stands_above_it() -> None:
     text = vllm_command(plan(scenario("llama-2-7b", serving={"weights_dtype": "int4"})))
     assert text.startswith("# llama-2-7b is the scenario's name for the model")
     assert "# the checkpoint must hold int4 weights" in text
+    static = vllm_command(plan(scenario("llama-3.1-8b", serving={"scheduler": {"kind": "static_batch"}})))
+    assert static.startswith("# vLLM does not batch statically")
 
 
 @pytest.mark.parametrize(

@@ -187,6 +187,7 @@ def test_the_members_of_a_union_are_those_of_the_schema():
     assert {model.__name__ for model in union_members("serving.scheduler")} == {
         "ChunkedPrefill",
         "Continuous",
+        "StaticBatch",
     }
     assert union_members("hardware.chip") == []
     assert union_members("no.such") == []

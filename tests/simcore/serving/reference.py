@@ -35,6 +35,7 @@ class Lane:
     waiting: list[Sequence] = field(default_factory=list)
     work: list[tuple[Sequence, int]] = field(default_factory=list)
     end_s: float = math.inf
+    joining: int = 0  # of a batch that is being formed
 
 
 class Reference:
@@ -127,8 +128,10 @@ class Reference:
         lane.work = []
         if self.kind == "chunked_prefill":
             self.schedule_chunked(lane, now)
-        else:
+        elif self.kind == "continuous":
             self.schedule_continuous(lane, now)
+        else:
+            self.schedule_static(lane, now)
         if not lane.work:
             assert not lane.running
             assert not lane.waiting
@@ -185,6 +188,27 @@ class Reference:
             budget -= sequence.target
         if lane.work:
             return
+        self.decode_all(lane)
+
+    def schedule_static(self, lane: Lane, now: float) -> None:
+        if not lane.running:
+            lane.joining = min(len(lane.waiting), self.seats)
+        tokens = 0
+        while lane.joining:
+            sequence = lane.waiting[0]
+            if self.held(sequence.target) > self.free(lane) - sum(self.held(chunk) for _, chunk in lane.work):
+                lane.joining = 0
+            elif lane.work and tokens + sequence.target > self.budget:
+                break
+            else:
+                self.admit(lane, now)
+                lane.work.append((sequence, sequence.target))
+                tokens += sequence.target
+                lane.joining -= 1
+        if not lane.work:
+            self.decode_all(lane)
+
+    def decode_all(self, lane: Lane) -> None:
         while sum(self.held(s.computed + 1) for s in lane.running) > self.blocks:
             self.preempt(lane)
         lane.work = [(sequence, 1) for sequence in lane.running]

@@ -6,10 +6,10 @@ import pytest
 from simcore.serving.capacity import capacity_request_per_s
 from simcore.serving.schedulers import SchedulerParameters
 from simcore.workload.requests import Requests
-from tests.simcore.serving.tables import affine_table, engine
+from tests.simcore.serving.tables import SCHEDULERS, affine_table, engine
 
 
-@pytest.mark.parametrize("kind", ["continuous", "chunked_prefill"])
+@pytest.mark.parametrize("kind", SCHEDULERS)
 @pytest.mark.parametrize(("shown", "answered"), [(2, 3), (20, 10), (60, 30), (200, 20)])
 def test_short_prompts_are_prefilled_together(kind: str, shown: int, answered: int) -> None:
     draws = np.random.default_rng(5)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from simcore.serving.capacity import throughput_curve
 from simcore.serving.engine import Engine
 from simcore.serving.router import ROUTER_CODES, RoundRobin, Router
-from simcore.serving.schedulers import SchedulerParameters
+from simcore.serving.schedulers import LEAVES_SEATS_EMPTY, SchedulerParameters
 from simcore.serving.state import FINISHED, REJECTED, UNFINISHED
 from simcore.workload.requests import Requests
 from tests.simcore.serving.tables import (
@@ -22,6 +22,7 @@ from tests.simcore.serving.tables import (
     SCHEDULERS,
     affine_table,
     closed_requests,
+    constant_table,
     engine,
     poisson_requests,
     scaled,
@@ -158,6 +159,35 @@ def test_no_lane_is_idle_while_somebody_waits_in_it(kind: str, router: Router, l
             empty_s += at - last_s
         inside, last_s = inside + change, at
     assert totals.makespan_s - totals.busy_s == pytest.approx(empty_s, rel=1e-9, abs=1e-9)
+
+
+def longest_wait_beside_a_free_seat(kind: str, seed: int) -> float:
+    """Iterations of one second that begin without a request that waits, though a seat and all else is free."""
+    seats, requests = 6, poisson_requests(60, rate=1.0, seed=seed, most_in=50, most_out=9)
+    table = constant_table(1.0, max_tokens=4096, max_sequences=seats)
+    run = engine(requests, table, kind=kind, max_num_seqs=seats, max_num_batched_tokens=4096)
+    run.run()
+    records, longest = run.records(), 0.0
+    for arrived, scheduled in zip(records.arrival_s, records.scheduled_s, strict=True):
+        instant = scheduled - 1.0  # iterations follow each other while anybody is inside
+        while instant > arrived + 1e-6:  # sums of seconds are rounded
+            seated = (records.scheduled_s < instant + 1e-6) & (records.finish_s > instant + 1e-6)
+            if seated.sum() < seats:
+                longest = max(longest, scheduled - instant)
+            instant -= 1.0
+    return longest
+
+
+@pytest.mark.parametrize("kind", sorted(set(SCHEDULERS) - LEAVES_SEATS_EMPTY))
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_nobody_waits_beside_a_free_seat(kind: str, seed: int) -> None:
+    assert longest_wait_beside_a_free_seat(kind, seed) == 0.0
+
+
+def test_only_static_batches_are_exempt_from_filling_their_seats_and_they_need_it() -> None:
+    assert {"static_batch"} == LEAVES_SEATS_EMPTY
+    assert longest_wait_beside_a_free_seat("static_batch", seed=3) > 1.0
 
 
 @pytest.mark.parametrize(("kind", "router"), POLICIES)

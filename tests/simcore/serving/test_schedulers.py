@@ -6,7 +6,7 @@ import pytest
 from simcore.errors import InputError
 from simcore.serving.schedulers import SchedulerParameters
 from simcore.workload.requests import Requests
-from tests.simcore.serving.tables import constant_table, engine
+from tests.simcore.serving.tables import SCHEDULERS, constant_table, engine
 
 TABLE = constant_table(1.0, max_tokens=16, max_sequences=8)
 
@@ -64,12 +64,28 @@ def test_continuous_batching_runs_a_prompt_above_the_budget_alone() -> None:
     assert totals.prefill_iteration_count == 2
 
 
+def test_a_static_batch_is_joined_by_nobody_until_its_longest_answer_has_ended() -> None:
+    """A and B start at t=0. B ends at t=2, C comes at t=0.5 and must wait for A, although a seat is free."""
+    records, totals = run("static_batch", (0.0, 4, 5), (0.0, 4, 2), (0.5, 4, 2))
+    assert records.scheduled_s.tolist() == [0.0, 0.0, 5.0]
+    assert records.finish_s.tolist() == [5.0, 2.0, 7.0]
+    assert totals.busy_s == 7.0
+
+
+def test_a_static_batch_is_prefilled_in_whole_prompts_within_the_budget() -> None:
+    """Budget 8: A with B, then C alone; they decode together from t=2. D came too late."""
+    records, totals = run("static_batch", (0.0, 4, 3), (0.0, 4, 3), (0.0, 6, 3), (0.5, 4, 1))
+    assert records.first_token_s.tolist() == [1.0, 1.0, 2.0, 5.0]
+    assert records.finish_s.tolist() == [4.0, 4.0, 4.0, 5.0]
+    assert totals.prefill_iteration_count == 3
+
+
 def test_a_full_house_waits_for_a_seat() -> None:
     records, _ = run("chunked_prefill", (0.0, 4, 5), (0.0, 4, 3), (0.0, 4, 1), seats=2)
     assert records.scheduled_s.tolist() == [0.0, 0.0, 3.0]
 
 
-@pytest.mark.parametrize("kind", ["chunked_prefill", "continuous"])
+@pytest.mark.parametrize("kind", SCHEDULERS)
 def test_the_latest_sequence_is_preempted_and_recomputes_what_it_had(kind: str) -> None:
     """Four blocks of 4 tokens. A and B hold 4 tokens each and grow; at 8 tokens each the pool is full."""
     records, totals = run(kind, (0.0, 4, 9), (0.0, 4, 9), blocks=4)
