@@ -36,7 +36,10 @@ from simcore.plan.training_bands import training_extrapolation
 from simcore.plan.types import OperatingPoint, Plan, PoolInputs, PoolPlan, ServingPlan
 from simcore.plan.unused import unused_inputs
 from simcore.scenario import Scenario
+from simcore.scenario.schema import Workload
 from simcore.workload.arrivals import Trace
+from simcore.workload.lengths import Preset
+from simcore.workload.presets import LengthPreset, length_presets
 from simcore.workload.requests import Requests, draw_requests
 from simcore.workload.traces import TraceTable
 
@@ -305,6 +308,12 @@ def _chosen(key: str, value: Any, fabric: Fabric) -> Any:
     return {"tiers": len(fabric.tiers), "hb_domain_size": fabric.hb_domain_size}.get(key, value)
 
 
+def _length_presets(workload: Workload) -> list[LengthPreset]:
+    """The tables behind the lengths of a workload and its classes."""
+    named = [workload.lengths, *(one.lengths for one in workload.classes)]
+    return [length_presets()[one.name] for one in named if isinstance(one, Preset)]
+
+
 def _digest(
     scenario: Scenario,
     hardware: Hardware,
@@ -324,6 +333,7 @@ def _digest(
         entries += [
             serving.inputs.architecture,
             trace.content_sha256 if trace else None,
+            *_length_presets(scenario.workload),
         ]
     if training is not None:
         entries.append(training.inputs.arch)

@@ -2,7 +2,8 @@
 
 `lognormal` is given by mean and coefficient of variation, as people measure them; its parameters are
 `sigma² = ln(1 + cv²)` and `mu = ln(mean) - sigma²/2`. `empirical` resamples the rows of two aligned lists,
-so input and output keep their correlation. Every request has at least one token in and one out.
+so input and output keep their correlation; a `preset` has that of the trace it was fitted to. Every request
+has at least one token in and one out.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pydantic import Field, model_validator
 
 from simcore.spec import Spec
 from simcore.streams import stream
+from simcore.workload.presets import PresetName, draw_preset
 
 MAX_TOKENS = 16_777_216
 Tokens = Annotated[int, Field(ge=1, le=MAX_TOKENS)]
@@ -58,7 +60,14 @@ class Empirical(Spec):
         return self
 
 
-AnyLengths = Constant | LogNormal | Empirical
+class Preset(Spec):
+    """Lengths fitted to a real trace (`presets.py`)."""
+
+    kind: Literal["preset"] = "preset"
+    name: PresetName = "azure-conversation-2023"
+
+
+AnyLengths = Constant | LogNormal | Empirical | Preset
 Lengths = Annotated[AnyLengths, Field(discriminator="kind")]
 Pair = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -70,6 +79,8 @@ def draw_lengths(lengths: AnyLengths, count: int, seed: int) -> Pair:
     if isinstance(lengths, Empirical):
         rows = stream(seed, "workload", "lengths").integers(0, len(lengths.input_tokens), count)
         return np.asarray(lengths.input_tokens)[rows], np.asarray(lengths.output_tokens)[rows]
+    if isinstance(lengths, Preset):
+        return draw_preset(lengths.name, count, seed)
     inputs = _lognormal(lengths.input_mean_tokens, lengths.input_cv, count, seed, "input")
     return inputs, _lognormal(lengths.output_mean_tokens, lengths.output_cv, count, seed, "output")
 

@@ -209,3 +209,13 @@ def test_the_shipped_calibration_says_which_and_of_when() -> None:
     assert item.source.startswith("NVIDIA H100 SXM, fitted, 20")
     unmeasured = field(outline({**SMALLEST, "hardware": {"chip": "tpu-v4"}}), "hardware.calibration")
     assert unmeasured.dot == "def"
+
+
+def test_lengths_fitted_to_a_trace_are_chosen_by_its_title_and_say_their_source() -> None:
+    document = {**SMALLEST, "workload": {"lengths": {"kind": "preset", "name": "sharegpt"}}}
+    item = field(outline(document), "workload.lengths.name")
+    assert ("servegen-m-large", "ServeGen, language m-large") in item.choices
+    assert item.value == "sharegpt"
+    assert "MIT" in item.source
+    draft = {"workload.lengths.name": {"typed": "nonsense", "message": "no"}}
+    assert field(outline(document, draft=draft), "workload.lengths.name").error == "no"

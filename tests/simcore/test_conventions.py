@@ -51,6 +51,7 @@ REASONED = {
     ("Gamma", "cv"): PURE,
     ("LogNormal", "input_cv"): PURE,
     ("LogNormal", "output_cv"): PURE,
+    ("LengthPreset", "rank_correlation"): PURE,
     ("Trace", "time_scale"): PURE,
     ("Trace", "window"): "two instants in seconds, as the interface names it",
     ("BillRow", "scale"): PURE,

@@ -1,0 +1,82 @@
+"""Lengths fitted to real traces: quantiles of prompts and answers, and the rank correlation between the two.
+
+Tokens stand at evenly spaced standard normal scores and are interpolated in the logarithm between them, so a
+table is a lognormal law bent to the trace; shares beyond the outermost scores (a thousandth at either end) are
+cut off. Prompt and answer are tied by a Gaussian copula, whose correlation `ρ = 2 sin(π r / 6)` gives Spearman's
+`r` (Kruskal 1958). What it leaves out: any tie beyond that one number, such as a cap on their sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from simcore.streams import stream
+
+PresetName = Literal[
+    "azure-conversation-2023",
+    "mooncake-conversation",
+    "mooncake-synthetic",
+    "servegen-m-large",
+    "servegen-m-mid",
+    "servegen-m-small",
+    "servegen-deepseek-r1",
+    "sharegpt",
+    "arxiv-summarization",
+]
+SCORES: Final[NDArray[np.float64]] = np.linspace(-3.1, 3.1, 63)
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_FILE: Final = Path(__file__).parent / "data" / "length_presets.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LengthPreset:
+    """One trace's lengths: tokens at `SCORES`, and where they come from."""
+
+    title: str
+    url: str
+    licence: str
+    note: str
+    fitted_on: str
+    rank_correlation: float
+    input_tokens: tuple[int, ...]
+    output_tokens: tuple[int, ...]
+
+
+@cache
+def length_presets() -> Mapping[str, LengthPreset]:
+    """The presets by name, in the order in which they are offered."""
+    document = yaml.load(_FILE.read_text(encoding="utf-8"), Loader=_LOADER)
+    return {name: _preset(entry) for name, entry in document.items()}
+
+
+def _preset(entry: Mapping[str, Any]) -> LengthPreset:
+    plain: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
+    }
+    plain["fitted_on"] = str(plain["fitted_on"])
+    return LengthPreset(**plain)
+
+
+def draw_preset(name: PresetName, count: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Input and output tokens of `count` requests, from the normal draws that `lognormal` lengths use."""
+    fitted = length_presets()[name]
+    tie = 2.0 * math.sin(math.pi * fitted.rank_correlation / 6.0)
+    prompt = stream(seed, "workload", "lengths", "input").standard_normal(count)
+    own = stream(seed, "workload", "lengths", "output").standard_normal(count)
+    answer = tie * prompt + math.sqrt(1.0 - tie * tie) * own
+    return _tokens(fitted.input_tokens, prompt), _tokens(fitted.output_tokens, answer)
+
+
+def _tokens(table: tuple[int, ...], scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    drawn = np.exp(np.interp(scores, SCORES, np.log(table)))
+    tokens: NDArray[np.int64] = np.rint(drawn).astype(np.int64)
+    return tokens
