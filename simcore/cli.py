@@ -27,6 +27,7 @@ from simcore.plan import Plan, plan
 from simcore.report import render
 from simcore.report.comparison import FORMATS
 from simcore.report.engine_command import vllm_command
+from simcore.report.records import check_records_path, record_columns, write_records
 from simcore.report.training_trace import iteration_trace
 from simcore.scenario import Scenario, apply_overrides, load_document
 from simcore.scenario.overrides import parse_assignment
@@ -68,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--json", action="store_true", help="print the Result document only")
     run.add_argument("--events", action="store_true", help="stream events as JSON lines")
     run.add_argument("--no-findings", action="store_true", help="skip the doublings")
+    run.add_argument("--records", metavar="FILE", help="write one row per request there, as .csv or .parquet")
 
     explain = _command(commands, "explain", _explain, "print how one number was computed")
     _scenario_arguments(explain)
@@ -169,7 +171,16 @@ def _import_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
+    if options.records:
+        check_records_path(options.records)
     planned = _planned(options.file, options.set)
+    if options.records and planned.serving is None:
+        raise InputError.at(
+            "workload.kind",
+            "records.no_requests",
+            "got {got}; only what serves requests has records of them, use serving",
+            got=planned.scenario.workload.kind,
+        )
     progress = sys.stderr.isatty() and not options.events
 
     def on_event(kind: str, payload: dict[str, Any]) -> None:
@@ -179,6 +190,8 @@ def _run(options: argparse.Namespace) -> None:
             print(f"\r{payload['progress_fraction']:4.0%}", end="", file=sys.stderr, flush=True)
 
     result = simulate(planned, on_event)
+    if options.records:
+        _write_records(planned, result, options.records)
     if not options.no_findings:
         result = result.with_findings(analyse(planned, result, on_event))
     if progress:
@@ -187,6 +200,21 @@ def _run(options: argparse.Namespace) -> None:
         print(json.dumps(result.as_dict()))
     elif not options.events:
         print(_summary(result))
+
+
+def _write_records(planned: Plan, result: Result, file: str) -> None:
+    assert planned.serving is not None, "what serves nothing was refused"
+    assert result.records is not None, "whatever serves has records"
+    columns = record_columns(
+        result.records,
+        front_end_s=planned.serving.pool.step_table.front_end_s,
+        classes=[one.name for one in planned.scenario.workload.classes],
+        class_of=planned.serving.inputs.requests.class_of,
+    )
+    try:
+        write_records(columns, file)
+    except OSError as error:
+        raise _unwritable("--records", file, error) from None
 
 
 def _explain(options: argparse.Namespace) -> None:
@@ -273,13 +301,17 @@ def _write(file: str, text: str) -> None:
     try:
         Path(file).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InputError.at(
-            "--output",
-            "file.unwritable",
-            "{file} cannot be written ({reason}); choose another place",
-            file=file,
-            reason=error.strerror,
-        ) from None
+        raise _unwritable("--output", file, error) from None
+
+
+def _unwritable(option: str, file: str, error: OSError) -> InputError:
+    return InputError.at(
+        option,
+        "file.unwritable",
+        "{file} cannot be written ({reason}); choose another place",
+        file=file,
+        reason=error.strerror,
+    )
 
 
 def _planned(file: str, assignments: Sequence[str]) -> Plan:

@@ -1,5 +1,6 @@
 """The command line: every command, its exit codes, and one clear message instead of a traceback."""
 
+import csv
 import io
 import json
 import subprocess
@@ -399,6 +400,41 @@ def test_an_interrupt_ends_quietly(trimtab, scenario, monkeypatch):
 
     monkeypatch.setattr("simcore.cli.simulate", interrupted)
     assert trimtab("run", scenario) == (130, "", "interrupted\n")
+
+
+# ---- records
+
+
+def test_run_records_writes_a_row_per_request(trimtab, scenario, tmp_path):
+    file = tmp_path / "records.csv"
+    code, out, _ = trimtab("run", scenario, "--json", "--no-findings", "--records", str(file))
+    assert code == 0
+    rows = list(csv.DictReader(file.read_text().splitlines()))
+    metrics = json.loads(out)["metrics"]
+    assert len(rows) == 200
+    mean = sum(float(row["ttft_s"]) for row in rows) / 200
+    assert mean == pytest.approx(metrics["serving.ttft_s.mean"])
+
+
+@pytest.mark.parametrize(
+    ("file", "assignment", "complaint"),
+    [
+        ("records.xlsx", "name=x", "error: --records: got"),
+        ("no/such/folder/records.csv", "name=x", "error: --records: no/such/folder/records.csv cannot be written"),
+        ("records.csv", "workload.kind=none", "error: workload.kind: got none; only what serves"),
+    ],
+)  # fmt: skip
+def test_records_that_cannot_be_written_are_refused(trimtab, scenario, file, assignment, complaint):
+    code, _, err = trimtab("run", scenario, "--no-findings", "--records", file, "--set", assignment)
+    assert code == 2
+    assert err.startswith(complaint)
+
+
+def test_parquet_without_its_reader_names_the_extra(trimtab, scenario, monkeypatch):
+    monkeypatch.setattr("simcore.report.records.find_spec", lambda name: None)
+    code, _, err = trimtab("run", scenario, "--records", "records.parquet")
+    assert code == 2
+    assert "pip install 'trimtab[measured]'" in err
 
 
 # ---- as a program
