@@ -220,7 +220,7 @@ def _write_records(planned: Plan, result: Result, file: str) -> None:
 def _explain(options: argparse.Namespace) -> None:
     planned = _planned(options.file, options.set)
     # Power, and what is paid for it, follows the utilisation that a run finds.
-    term = None if options.metric.startswith("cost.") else planned.terms.get(options.metric)
+    term = None if options.metric.startswith("cost.") else planned.why.get(options.metric)
     if term is None:
         result = simulate(planned)
         result = result.with_findings(analyse(planned, result))

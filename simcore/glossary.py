@@ -315,6 +315,27 @@ _METRICS: Final = (
         better="up",
     ),
     _entry(
+        "memory.swap_s", "Bring a prompt back", "KV of the mean prompt from a tier, each chip its own share."
+    ),
+    _entry(
+        "memory.recompute_s",
+        "Compute a prompt again",
+        "One prefill of the mean prompt, when nothing else runs.",
+    ),
+    _entry(
+        "memory.swap_to_recompute_ratio",
+        "Bring back ÷ compute again",
+        "Below 1, bringing a prompt's KV back is quicker than computing it again.",
+        better="down",
+    ),
+    _entry(
+        "memory.break_even_tokens",
+        "Better brought back from",
+        "The length from which on every prompt is quicker to bring back than to compute.",
+    ),
+    _entry("memory.tier_bytes_per_s", "Bandwidth of the tier per chip"),
+    _entry("memory.tier_capacity_tokens", "Tokens that the tier holds", "KV of so many tokens per chip."),
+    _entry(
         "memory.left_bytes_per_chip",
         "Left free per chip",
         "Visible memory that neither the engine nor the cache takes.",

@@ -119,7 +119,7 @@ def simulate(plan: Plan, on_event: OnEvent | None = None) -> Result:
         series=plan.series,
         tables=plan.tables,
         warnings=plan.warnings,
-        why=plan.terms,
+        why=plan.why,
     )
     if plan.training is not None:
         return _with_training(plan, plan.training, result, emit)

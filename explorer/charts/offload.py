@@ -60,28 +60,28 @@ def tiers(result: Result | None) -> Chart | None:
 
 
 def _tier_cells(row: Mapping[str, Any]) -> tuple[Cell, ...]:
-    swap_s, again_s = float(row["swap_s"]), float(row["recompute_s"])
+    tier, swap_s, again_s = str(row["tier"]), float(row["swap_s"]), float(row["recompute_s"])
     return (
-        Cell(text=tier_name(str(row["tier"]))),
-        _quantity(float(row["bytes_per_s"]), "bytes_per_s"),
-        _count(row["capacity_tokens"], _("no limit")),
-        _quantity(swap_s, "swap_s", muted=swap_s > again_s),
-        _quantity(again_s, "recompute_s", muted=again_s >= swap_s),
-        _from_length(row["break_even_tokens"]),
+        Cell(text=tier_name(tier)),
+        _quantity(float(row["bytes_per_s"]), "bytes_per_s", f"memory.tier_bytes_per_s.{tier}"),
+        _count(row["capacity_tokens"], _("no limit"), f"memory.tier_capacity_tokens.{tier}"),
+        _quantity(swap_s, "swap_s", f"memory.swap_s.{tier}", muted=swap_s > again_s),
+        _quantity(again_s, "recompute_s", "memory.recompute_s", muted=again_s >= swap_s),
+        _from_length(row["break_even_tokens"], f"memory.break_even_tokens.{tier}"),
     )
 
 
-def _quantity(value: float, name: str, *, muted: bool = False) -> Cell:
+def _quantity(value: float, name: str, why: str, *, muted: bool = False) -> Cell:
     shown = style.number(value, name)
-    return Cell(text=shown.text, unit=shown.unit, muted=muted)
+    return Cell(text=shown.text, unit=shown.unit, muted=muted, metric=why)
 
 
-def _count(value: float | None, without: str) -> Cell:
-    return Cell(text=without, muted=True) if value is None else Cell(text=f"{float(value):,.0f}")
+def _count(value: float | None, without: str, why: str) -> Cell:
+    return Cell(text=without, muted=True) if value is None else Cell(text=f"{float(value):,.0f}", metric=why)
 
 
-def _from_length(tokens: float | None) -> Cell:
-    return Cell(text=_("any length")) if tokens == 0 else _count(tokens, _("never"))
+def _from_length(tokens: float | None, why: str) -> Cell:
+    return Cell(text=_("any length"), metric=why) if tokens == 0 else _count(tokens, _("never"), why)
 
 
 def break_even(result: Result | None) -> Chart | None:
@@ -91,10 +91,7 @@ def break_even(result: Result | None) -> Chart | None:
         return None
     rates = sorted({float(row["bytes_per_s"]) for row in rows})
     lengths = sorted({int(row["prompt_tokens"]) for row in rows})
-    ratios = {
-        (int(row["prompt_tokens"]), float(row["bytes_per_s"])): float(row["swap_to_recompute_ratio"])
-        for row in rows
-    }
+    cells = {(int(row["prompt_tokens"]), float(row["bytes_per_s"])): _ratio(row) for row in rows}
     title = _("Swap or recompute: below 1, bringing the prompt back is quicker")
     return Chart(
         slug="swap-or-recompute",
@@ -108,13 +105,14 @@ def break_even(result: Result | None) -> Chart | None:
         table=Table(
             columns=(_("Prompt tokens"), *(str(style.number(rate, "bytes_per_s")) for rate in rates)),
             rows=tuple(
-                (Cell(text=f"{tokens:,}"), *(_ratio(ratios[tokens, rate]) for rate in rates))
-                for tokens in lengths
+                (Cell(text=f"{tokens:,}"), *(cells[tokens, rate] for rate in rates)) for tokens in lengths
             ),
         ),
         wide=True,
     )
 
 
-def _ratio(ratio: float) -> Cell:
-    return Cell(text=f"{ratio:.2g}" if ratio < 1 else f"{ratio:,.2f}", muted=ratio >= 1)
+def _ratio(row: Mapping[str, Any]) -> Cell:
+    ratio = float(row["swap_to_recompute_ratio"])
+    text = f"{ratio:.2g}" if ratio < 1 else f"{ratio:,.2f}"
+    return Cell(text=text, muted=ratio >= 1, metric=str(row.get("term", "")))

@@ -62,15 +62,17 @@ def panel_context(run: Run, tab: str) -> dict[str, Any]:
 def why(request: HttpRequest, pk: UUID, metric: str) -> HttpResponse:
     """The expression that made a number, with values, units and sources.
 
-    `compute.decode_step_s@qkv_s` is the part of that expression with the name after the @. `?format=text`, `latex`
+    `compute.decode_step_s@qkv_s` is the part of that expression with the name after the @. A number that stands in a
+    table alone has a derivation and is no metric. `?format=text`, `latex`
     or `json` is the derivation as a file.
     """
     run = run_for(viewer_of(request), pk)
     metric, _at, part = metric.partition("@")
     result = run.result_document
-    if result is None or metric not in result["metrics"]:
-        raise Http404
     tree = run.result.why.get(metric) if run.result else None
+    if result is None or (tree is None and metric not in result["metrics"]):
+        raise Http404
+    numbers = result["metrics"]
     if part:
         tree = _part(tree, part)
     if tree and (form := request.GET.get("format")) in FORMATS:
@@ -81,7 +83,7 @@ def why(request: HttpRequest, pk: UUID, metric: str) -> HttpResponse:
         "operator": _operator(result, metric, part),
         "metric": part or metric,
         "part_of": metric if part else "",
-        "value": tree["value"] if part and tree else result["metrics"][metric],
+        "value": tree["value"] if tree and (part or metric not in numbers) else numbers[metric],
         "band": None if part else result.get("bands", {}).get(metric),
         "extrapolated": is_extrapolated(result),
         "tree": tree,

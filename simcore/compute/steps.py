@@ -115,6 +115,25 @@ def prefill_step(
     return total(*kernels, *_beside(model, one, communication_s, prefills=True)).named("prefill_step_s")
 
 
+def prefill_growth(model: StepModel, tokens: float, communication_s: Term | None = None) -> Term:
+    """What a step's tokens make longer, attention aside: their matrix products, launches and collectives."""
+    in_step = leaf(tokens, "tokens", kind="derived", source="tokens of the step")
+    parts = [_linear_s(model, in_step)]
+    if communication_s is not None:
+        parts.append(communication_s)
+    if model.parallelism.tp_ranks > 1:
+        parts.append(skew(model.parallelism, model.overhead, model.stage.depth))
+    return total(*parts).named("prefill_growth_s")
+
+
+def prefill_host(model: StepModel) -> Term:
+    """Host work of an iteration with prompts, whatever their length."""
+    parts = [overhead_leaf(model.overhead, "per_iteration_s")]
+    if model.overhead.per_prefill_layer_s:
+        parts.append(prefill_launch(model.overhead, model.stage.depth))
+    return total(*parts).named("overhead_s")
+
+
 def _window(cost: StageAttention) -> Term:
     return leaf(cost.window_tokens, "window_tokens", kind="catalog", source="shape of the model")
 

@@ -90,19 +90,9 @@ def break_even_tokens(cost: RecomputeCost, tier: Tier, kv_bytes_per_token: Term)
     return maximum(0.0, (sqrt(under) - slope) / curvature).named("break_even_tokens")
 
 
-def break_even_map(
-    cost: RecomputeCost,
-    kv_bytes_per_token: float,
-    *,
-    prompt_tokens: Floats,
-    bytes_per_s: Floats,
-    latency_s: float = 0.0,
-) -> Floats:
-    """swap_s / recompute_s by prompt length (rows) and bandwidth (columns): below 1, bring it back."""
-    swap = latency_s + prompt_tokens[:, None] * kv_bytes_per_token / bytes_per_s[None, :]
-    again = cost.fixed_s.value + cost.of_span_s(np.zeros_like(prompt_tokens), prompt_tokens)
-    found: Floats = swap / again[:, None]
-    return found
+def swap_to_recompute(again_s: Term, tier: Tier, tokens: float, kv_bytes_per_token: Term) -> Term:
+    """Time to bring a prompt back ÷ time to compute it again: below 1, bring it back."""
+    return (swap_s(tier, tokens, kv_bytes_per_token) / again_s).named("swap_to_recompute_ratio")
 
 
 def _prompt(tokens: float) -> Term:

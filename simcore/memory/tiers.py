@@ -7,11 +7,12 @@ Limits: one transfer at a time; the host's memory is shared evenly among the chi
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 from simcore.catalog.types import Chip, Server
-from simcore.why import Term, leaf
+from simcore.why import Term, constant, leaf
 
 TierName = Literal["hbm", "peer_hbm", "host_dram", "nvme", "remote"]
 # Latency of one access or message, orders of magnitude as vendors and micro-benchmarks print them.
@@ -29,7 +30,7 @@ class Tier:
     """One place for bytes, with what it costs to reach."""
 
     name: TierName
-    capacity_bytes: float
+    capacity_bytes: Term  # infinite where nothing bounds it
     bytes_per_s: Term
     latency_s: float
 
@@ -37,19 +38,21 @@ class Tier:
 def tiers(chip: Chip, server: Server) -> tuple[Tier, ...]:
     """Tiers of one chip in its server, nearest first."""
     chips = max(1, server.chips_per_server)
-    found = [_tier("hbm", chip.hbm_visible_bytes, chip.leaf("hbm_bytes_per_s"))]
+    visible = chip.leaf("hbm_visible_bytes")
+    found = [_tier("hbm", visible, chip.leaf("hbm_bytes_per_s"))]
     peers = server.scaleup_domain_chip_count - 1
     if chip.scaleup_bytes_per_s and peers > 0:
-        found.append(_tier("peer_hbm", peers * chip.hbm_visible_bytes, chip.leaf("scaleup_bytes_per_s")))
+        found.append(_tier("peer_hbm", peers * visible, chip.leaf("scaleup_bytes_per_s")))
     if chip.pcie_bytes_per_s:
-        found.append(_tier("host_dram", server.host_memory_bytes / chips, chip.leaf("pcie_bytes_per_s")))
+        held = server.leaf("host_memory_bytes") / server.leaf("chips_per_server")
+        found.append(_tier("host_dram", held, chip.leaf("pcie_bytes_per_s")))
     share = server.nic_count / chips * server.leaf("nic_bytes_per_s")
-    found.append(_tier("remote", float("inf"), share.named("remote_bytes_per_s")))
+    found.append(_tier("remote", constant(math.inf), share.named("remote_bytes_per_s")))
     return tuple(found)
 
 
 def tier_of(
-    name: TierName, *, capacity_bytes: float, bytes_per_s: Term, latency_s: float | None = None
+    name: TierName, *, capacity_bytes: Term, bytes_per_s: Term, latency_s: float | None = None
 ) -> Tier:
     """A tier with figures of its own, such as NVMe drives, which servers are sold with or without."""
     return Tier(
@@ -60,7 +63,7 @@ def tier_of(
     )
 
 
-def _tier(name: TierName, capacity_bytes: float, bytes_per_s: Term) -> Tier:
+def _tier(name: TierName, capacity_bytes: Term, bytes_per_s: Term) -> Tier:
     return tier_of(name, capacity_bytes=capacity_bytes, bytes_per_s=bytes_per_s)
 
 

@@ -18,7 +18,13 @@ from simcore.fabric import Fabric, build_fabric
 from simcore.memory.allocators import READS_TRUE_LENGTH, AllocatorKind
 from simcore.memory.engines import engine_constants
 from simcore.plan.bands import extrapolation
-from simcore.plan.closed_forms import cluster_tables, cluster_terms, pool_tables, pool_terms
+from simcore.plan.closed_forms import (
+    cluster_tables,
+    cluster_terms,
+    pool_table_terms,
+    pool_tables,
+    pool_terms,
+)
 from simcore.plan.digest import ENGINE_VERSION, digest_of
 from simcore.plan.prefixes import check_prefix_caching, prefix_warnings
 from simcore.plan.resolve import Hardware, length_warnings, resolve_hardware, resolve_model
@@ -64,7 +70,10 @@ def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | No
     slices = plan_slices(scenario.reliability, hardware.server, chip_count=scenario.hardware.chip_count)
     cost = _cost(scenario, catalog, hardware, fabric)
     terms = cluster_terms(hardware, fabric, slices, cost) | (pool_terms(serving) if serving else {})
-    tables = cluster_tables(hardware, fabric, cost, terms) | (pool_tables(serving) if serving else {})
+    table_terms = pool_table_terms(serving) if serving else {}
+    tables = cluster_tables(hardware, fabric, cost, terms) | (
+        pool_tables(serving, table_terms) if serving else {}
+    )
     if training:
         terms |= training_terms(training, cost) | time_metrics(training)
         tables |= training_tables(training)
@@ -80,6 +89,7 @@ def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | No
         training=training,
         cost=cost,
         terms=terms,
+        table_terms=table_terms,
         tables=tables,
         series=slices.series,
         warnings=(

@@ -11,7 +11,7 @@ from simcore.fabric import Fabric, quotient_graph
 from simcore.fabric.collectives import OPERATIONS, bus_factor, collective_s, interconnect
 from simcore.memory.budget import waterfall
 from simcore.memory.rank import RankBudget
-from simcore.plan.offload import offload_tables
+from simcore.plan.offload import offload_tables, offload_terms
 from simcore.plan.operators import movement_terms, operator_tables
 from simcore.plan.resolve import Hardware
 from simcore.plan.slices import SlicePlan
@@ -175,9 +175,15 @@ def _model_weight_bytes(serving: ServingPlan) -> Term:
     return whole if parallelism.tp_ranks == 1 else constant(parallelism.tp_ranks, "tp") * whole
 
 
-def pool_tables(serving: ServingPlan) -> dict[str, Any]:
+def pool_table_terms(serving: ServingPlan) -> dict[str, Term]:
+    """What stands in tables alone and is no metric."""
+    return offload_terms(serving)
+
+
+def pool_tables(serving: ServingPlan, terms: Mapping[str, Term]) -> dict[str, Any]:
+    """`terms` as `pool_table_terms` made them."""
     return {
         "memory_waterfall": waterfall(serving.pool.kv),
         **operator_tables(serving),
-        **offload_tables(serving),
+        **offload_tables(serving, terms),
     }

@@ -44,7 +44,7 @@ def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
     """The pool on this chip. Raises InfeasibleError where the model or one sequence does not fit."""
     kv = require_fit(budget(inputs, chip), path="serving")
     scheduler = _scheduler(inputs.spec, kv)
-    network = _network(inputs, chip)
+    network = lane_network(inputs, chip)
     tier: CollectiveTier = "scaleout" if inputs.parallelism.tp_ranks > network.domain_size else "scaleup"
     table = _lane_table(inputs, chip, scheduler, network)
     promised = _reservation(inputs, kv)
@@ -214,7 +214,8 @@ def _pp(kv: KvBudget) -> int:
     return len(kv.ranks)
 
 
-def _network(inputs: PoolInputs, chip: Chip) -> Interconnect:
+def lane_network(inputs: PoolInputs, chip: Chip) -> Interconnect:
+    """What the ranks of a lane talk over."""
     return interconnect(
         chip,
         inputs.server,
@@ -369,18 +370,17 @@ def _step_terms(
         model,
         batch=batch,
         context_tokens=point.context_tokens,
-        communication_s=_communication(inputs, network, batch),
+        communication_s=step_communication(inputs, network, batch),
     )
-    prefill = prefill_step(model, tokens=chunk, communication_s=_communication(inputs, network, chunk))
+    prefill = prefill_step(model, tokens=chunk, communication_s=step_communication(inputs, network, chunk))
     return {
-        "compute.decode_step_s": _through_stages(decode, inputs.parallelism).named("compute.decode_step_s"),
-        "compute.prefill_step_s": _through_stages(prefill, inputs.parallelism).named(
-            "compute.prefill_step_s"
-        ),
+        "compute.decode_step_s": through_stages(decode, inputs.parallelism).named("compute.decode_step_s"),
+        "compute.prefill_step_s": through_stages(prefill, inputs.parallelism).named("compute.prefill_step_s"),
     }
 
 
-def _communication(inputs: PoolInputs, network: Interconnect, tokens: float) -> Term | None:
+def step_communication(inputs: PoolInputs, network: Interconnect, tokens: float) -> Term | None:
+    """All-reduces of one stage's step with so many tokens; None without tensor parallelism."""
     if inputs.parallelism.tp_ranks == 1:
         return None
     width = inputs.architecture.leaf("hidden")
@@ -391,7 +391,8 @@ def _communication(inputs: PoolInputs, network: Interconnect, tokens: float) -> 
     return (calls * each).named("communication_s")
 
 
-def _through_stages(step: Term, parallelism: Parallelism) -> Term:
+def through_stages(step: Term, parallelism: Parallelism) -> Term:
+    """A time of one stage, over all stages that a lane's step passes."""
     return step if parallelism.pp == 1 else step * leaf(parallelism.pp, "pp", path="serving.parallelism.pp")
 
 

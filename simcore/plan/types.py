@@ -116,6 +116,7 @@ class Plan:
     training: TrainingPlan | None
     cost: CostModel
     terms: Mapping[str, Term]
+    table_terms: Mapping[str, Term]  # of numbers that stand in tables alone
     tables: Mapping[str, Any]
     series: Mapping[str, Any]
     warnings: tuple[Message, ...]
@@ -124,3 +125,8 @@ class Plan:
     def metrics(self) -> dict[str, float | str]:
         """The closed-form metrics: known before anything is simulated."""
         return {name: term.value for name, term in self.terms.items()}
+
+    @property
+    def why(self) -> dict[str, Term]:
+        """The tree of every closed-form number, of metrics and in tables."""
+        return {**self.terms, **self.table_terms}

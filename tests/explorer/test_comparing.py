@@ -151,7 +151,7 @@ def test_why_shows_the_expression(metric: str, finished: Run, as_alice: Client) 
     page = as_alice.get(f"/runs/{finished.pk}/why/{metric}/")
     assert page.context["value"] == finished.result_document["metrics"][metric]  # type: ignore[index]
     assert page.context["tree"]["value"] == pytest.approx(page.context["value"])
-    assert len(page.context["lines"]) > 1
+    assert page.context["tree"]["args"]
 
 
 @pytest.mark.parametrize("metric", ["no.such", "..", "cost"])

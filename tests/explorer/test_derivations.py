@@ -43,7 +43,7 @@ def told() -> list[Term]:
     plans = [
         plan(Scenario.parse(one)) for story in stories().values() for one in (story.baseline, story.variant)
     ]
-    return [node for planned in plans for term in planned.terms.values() for node in _terms(term, seen)]
+    return [node for planned in plans for term in planned.why.values() for node in _terms(term, seen)]
 
 
 def test_a_formula_has_the_labels_of_its_names() -> None:

@@ -75,6 +75,22 @@ def test_each_operator_opens_the_part_of_the_step_that_is_its_own(as_alice: Clie
     assert as_alice.get(f"/runs/{served.pk}/why/compute.decode_step_s@nothing/").status_code == 404
 
 
+def test_a_number_of_the_offload_tables_opens_its_derivation(as_alice: Client, served: Run) -> None:
+    document = served.result_document
+    assert document is not None
+    page = as_alice.get(f"/s/{served.revision.scenario_id}/memory/").content.decode()
+    for row in document["tables"]["kv_tiers"]:
+        metric = f"memory.swap_s.{row['tier']}"
+        assert f'data-why="{metric}"' in page
+        assert as_alice.get(f"/runs/{served.pk}/why/{metric}/").context["value"] == pytest.approx(
+            row["swap_s"]
+        )
+    for row in document["tables"]["swap_or_recompute"]:
+        assert f'data-why="{row["term"]}"' in page
+        shown = as_alice.get(f"/runs/{served.pk}/why/{row['term']}/")
+        assert shown.context["value"] == pytest.approx(row["swap_to_recompute_ratio"])
+
+
 def test_the_tab_links_every_operator_to_its_why(as_alice: Client, served: Run) -> None:
     page = as_alice.get(f"/s/{served.revision.scenario_id}/iteration/").content.decode()
     assert 'data-why="compute.decode_step_s@qkv_s"' in page

@@ -3,6 +3,8 @@
 from typing import Any
 
 from explorer.charts import offload
+from simcore.plan import plan
+from simcore.scenario import Scenario
 from tests.explorer import documents
 
 
@@ -60,6 +62,19 @@ def test_the_map_has_a_row_per_length_and_mutes_what_is_slower_than_computing() 
         ["2,048", "2.05", "0.51"],
     ]
     assert [[cell.muted for cell in row[1:]] for row in chart.table.rows] == [[False, False], [True, False]]
+
+
+def test_every_number_of_a_plan_s_tables_opens_its_derivation() -> None:
+    planned = plan(Scenario.parse({"name": "test", "workload": {"request_count": 50}}))
+    found = documents.serving() | {"tables": planned.tables}
+    for chart in (offload.tiers(found), offload.break_even(found)):
+        assert chart is not None
+        assert chart.table is not None
+        numbers = [
+            cell for row in chart.table.rows for cell in row[1:] if cell.text not in ("never", "no limit")
+        ]
+        assert {cell.metric for cell in numbers} <= set(planned.table_terms)
+    assert "memory.swap_to_recompute_ratio.512x4" in planned.table_terms
 
 
 def test_without_the_tables_there_is_no_chart() -> None:

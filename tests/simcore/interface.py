@@ -36,6 +36,8 @@ INTERFACE: Final = (
 ADDED: Final = (
     r"fabric\.all_to_all_slowdown_ratio",  # the extra hop that a rail-only fabric's guard rail speaks of
     r"memory\.(left|state|paged)_bytes_per_chip",  # what the budget leaves, and to whom
+    # In tables with their trees, and no metrics: tiers behind HBM.
+    r"memory\.(swap_s|recompute_s|swap_to_recompute_ratio|break_even_tokens|tier_(bytes_per_s|capacity_tokens))(\..+)?",
     r"compute\.(moved_per_output_token_s|moved_joule_per_output_token)(\.[a-z0-9_]+)?",  # beside the bytes
     r"training\.(memory_bytes_per_chip|free_bytes_per_chip|chip_count|hfu_fraction)",  # whether a step fits, on what
     r"training\.(forward|backward|once)_s",  # the parts of a step

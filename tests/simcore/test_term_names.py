@@ -100,6 +100,6 @@ def unlabelled(planned: Plan) -> set[str]:
         for arg in term.args:
             visit(arg)
 
-    for term in planned.terms.values():
+    for term in planned.why.values():
         visit(term)
     return {name for name in found if term_label(name) is None}

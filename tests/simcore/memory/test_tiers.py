@@ -15,7 +15,7 @@ def test_a_server_card_reaches_every_tier_and_each_is_slower_than_the_one_before
     assert [tier.name for tier in found][:2] == ["hbm", "peer_hbm"]
     rates = [tier.bytes_per_s.value for tier in found]
     assert rates == sorted(rates, reverse=True)
-    assert found[1].capacity_bytes == pytest.approx(7 * found[0].capacity_bytes)
+    assert found[1].capacity_bytes.value == pytest.approx(7 * found[0].capacity_bytes.value)
 
 
 def test_a_card_without_a_link_has_no_peer_tier() -> None:

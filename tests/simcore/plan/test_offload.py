@@ -40,7 +40,7 @@ def test_both_times_meet_at_the_break_even_length() -> None:
     found = planned(hardware__chip_overrides__pcie_bytes_per_s="4 GB/s")
     assert found.serving is not None
     pool = found.serving.pool
-    cost, kv = recompute_cost(pool), kv_bytes_per_token_per_chip(pool)
+    cost, kv = recompute_cost(found.serving), kv_bytes_per_token_per_chip(pool)
     met = 0
     for tier in tiers(pool.chip, found.server)[1:]:
         length = rows_of(found)[tier.name]["break_even_tokens"]
@@ -73,7 +73,7 @@ def test_recomputing_takes_what_the_step_table_says_of_a_full_budget() -> None:
         + table.prefill_attention_s
         + table.prefill_attention_s_per_token_context * tokens**2 / 2
     )
-    assert recompute_s(recompute_cost(pool), tokens).value == pytest.approx(expected_s)
+    assert recompute_s(recompute_cost(found.serving), tokens).value == pytest.approx(expected_s)
 
 
 def test_a_faster_link_brings_the_break_even_down() -> None:

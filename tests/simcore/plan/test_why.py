@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from simcore import why
 from simcore.plan import plan
+from simcore.plan.offload import kv_bytes_per_token_per_chip, recompute_cost
 from simcore.scenario import Scenario, apply_overrides
 
 # Four users on one lane: the batch, and with constant lengths the context, stay where they are.
@@ -57,8 +58,13 @@ def test_the_tree_of_every_metric_evaluates_to_the_metric(planned):
         assert why.evaluate(term, {}) == pytest.approx(planned.metrics[metric], rel=1e-12), metric
 
 
+def test_the_tree_of_every_number_in_a_table_evaluates_to_it(planned):
+    for name, term in planned.table_terms.items():
+        assert why.evaluate(term, {}) == pytest.approx(term.value, rel=1e-12), name
+
+
 def test_every_leaf_says_where_it_comes_from(planned):
-    for metric, term in planned.terms.items():
+    for metric, term in planned.why.items():
         without = {
             one.name for one in why.leaves(term) if not (one.source or one.path or one.kind == "constant")
         }
@@ -72,7 +78,7 @@ def test_every_metric_is_finite_and_none_is_negative(planned):
 
 
 def test_trees_print_as_text_and_latex(planned):
-    for metric, term in planned.terms.items():
+    for metric, term in planned.why.items():
         assert why.as_text(term).startswith(f"{term.name} = "), metric
         assert why.as_latex(term).count("{") == why.as_latex(term).count("}"), metric
 
@@ -140,20 +146,26 @@ def test_all_memory_and_step_times_of_any_scenario_move_as_its_plan_moves(
         "workload.lengths.input_tokens": prompt,
     }
     before = planner.plan(overrides, HELD)
-    after = planner.plan(overrides | {f"hardware.chip_overrides.{figure}": f"x{factor:.17f}"}, HELD)
     assume(getattr(before.chip, figure))  # a chip without scale-up links keeps none
+    after = planner.plan(overrides | {f"hardware.chip_overrides.{figure}": f"x{factor:.17f}"}, HELD)
     points = [planned.serving.pool.operating_point for planned in (before, after)]
     assume(points[0].batch == points[1].batch)  # the batch is a leaf of its own
     assume(points[0].context_tokens == points[1].context_tokens)
-    figures = {figure: getattr(after.chip, figure)}
-    for metric, tree in before.terms.items():
+    figures = {figure: getattr(after.chip, figure)} | _unfolded_elsewhere(after)
+    for metric, tree in before.why.items():
         if metric.startswith(("memory.", "compute.")):
-            expected = pytest.approx(after.metrics[metric], rel=1e-9, abs=1e-12)
+            expected = pytest.approx(after.why[metric].value, rel=1e-9, abs=1e-12)
             assert why.evaluate(tree, figures) == expected, (metric, figure)
 
 
+def _unfolded_elsewhere(planned):
+    """Leaves of the numbers on offload whose own trees stand in other numbers, which move above."""
+    cost, kv = recompute_cost(planned.serving), kv_bytes_per_token_per_chip(planned.serving.pool)
+    return {term.name: term.value for term in (cost.fixed_s, cost.s_per_token, cost.s_per_token_context, kv)}
+
+
 def test_a_tree_survives_its_document(planned):
-    for metric, term in planned.terms.items():
+    for metric, term in planned.why.items():
         again = why.from_dict(json.loads(json.dumps(why.as_dict(term))))
         assert why.as_text(again) == why.as_text(term), metric
         assert why.as_latex(again) == why.as_latex(term), metric
