@@ -625,6 +625,8 @@ NAMES: Final[Mapping[str, str]] = {
     "largest_share_for_states": "Largest share for states",
     "break_even_bytes_per_s": "Break-even bandwidth",
     "break_even_tokens": "Break-even length",
+    "host_memory_bytes": "Memory of the host",
+    "kv_bytes_per_token_per_chip": "KV per token, of one chip",
     "swap_to_recompute_ratio": "Bring back ÷ compute again",
     "prefill_growth_s": "Time that grows with tokens",
     "prefill_fixed_s": "Prefill: fixed part",

@@ -25,7 +25,6 @@ from simcore.why import Term, constant, leaf, maximum
 
 MAP_BYTES_PER_S: Final = (1e9, 4e9, 16e9, 64e9, 256e9)
 _MAP_TOKENS: Final = (512, 2_048, 8_192, 32_768, 131_072)
-_UNFOLDED: Final = "unfolded in the time to compute a prompt again"
 
 
 def kv_bytes_per_token_per_chip(pool: PoolPlan) -> Term:
@@ -45,7 +44,7 @@ def recompute_cost(serving: ServingPlan) -> RecomputeCost:
 
     whole, between = grown(most), constant(float(max(1, most - half)))
     slope = ((whole - grown(half)) / between).named("prefill_s_per_token")
-    ahead = whole - _figure(slope, _UNFOLDED) * constant(float(most))
+    ahead = whole - _figure(slope) * constant(float(most))
     host_s = through_stages(prefill_host(pool.step_model), pool.parallelism)
     pair_s = through_stages(pool.step_model.attention.prefill_s_per_pair, pool.parallelism)
     return RecomputeCost(
@@ -63,7 +62,8 @@ def offload_terms(serving: ServingPlan) -> dict[str, Term]:
     cost, kv = recompute_cost(serving), kv_bytes_per_token_per_chip(pool)
     prompt = _mean_prompt(serving)
     found = {"memory.recompute_s": recompute_s(cost, prompt)}
-    figures, kv_figure = _figures(cost), _figure(kv, "KV per chip ÷ tokens that it holds")
+    figures = _figures(cost)
+    kv_figure = leaf(kv.value, kv.name, kind="derived", source="KV per chip ÷ tokens that it holds")
     for tier in tiers(pool.chip, inputs.server):
         if tier.name != "hbm":
             found |= _tier_terms(tier, figures, kv, kv_figure, prompt)
@@ -77,14 +77,16 @@ def offload_terms(serving: ServingPlan) -> dict[str, Term]:
 def _figures(cost: RecomputeCost) -> RecomputeCost:
     """The cost without its trees: of all these numbers, the time to compute again alone unfolds them."""
     return RecomputeCost(
-        fixed_s=_figure(cost.fixed_s, _UNFOLDED),
-        s_per_token=_figure(cost.s_per_token, _UNFOLDED),
-        s_per_token_context=_figure(cost.s_per_token_context, _UNFOLDED),
+        fixed_s=_figure(cost.fixed_s),
+        s_per_token=_figure(cost.s_per_token),
+        s_per_token_context=_figure(cost.s_per_token_context),
     )
 
 
-def _figure(term: Term, source: str) -> Term:
-    return leaf(term.value, term.name, kind="derived", source=source)
+def _figure(term: Term) -> Term:
+    return leaf(
+        term.value, term.name, kind="derived", source="unfolded in the time to compute a prompt again"
+    )
 
 
 def _tier_terms(tier: Tier, cost: RecomputeCost, kv: Term, kv_figure: Term, prompt: float) -> dict[str, Term]:
