@@ -207,6 +207,7 @@ def _scheduler(spec: Serving, kv: KvBudget) -> SchedulerParameters:
         kind=spec.scheduler.kind,
         max_num_seqs=max(1, kv.max_num_seqs // lanes),
         max_num_batched_tokens=kv.max_num_batched_tokens,
+        long_prefill_token_threshold=getattr(spec.scheduler, "long_prefill_token_threshold", 0),
     )
 
 

@@ -66,6 +66,7 @@ def _options(spec: Serving, serving: ServingPlan) -> list[list[str]]:
         ("--max-model-len", _unless(spec.max_model_len, "auto")),
         ("--max-num-seqs", _unless(spec.scheduler.max_num_seqs, "auto")),
         ("--max-num-batched-tokens", _unless(spec.scheduler.max_num_batched_tokens, "auto")),
+        ("--long-prefill-token-threshold", pool.scheduler.long_prefill_token_threshold or None),
         ("--gpu-memory-utilization", f"{kv.gpu_memory_utilization:g}"),
         ("--block-size", _unless(kv.block_size, 16)),
         ("--kv-cache-dtype", _DTYPE.get(kv.dtype, kv.dtype) if kv.dtype != "auto" else None),

@@ -96,11 +96,12 @@ def throughput_curve(
         budget = float(scheduler.max_num_batched_tokens)
         # Prompts take what decodes leave of the budget; at most this many sequences can be kept decoding.
         most_fed = budget * mix.decode_steps / (mix.input_tokens + mix.decode_steps)
-        # A prompt holds a seat for an iteration at least, before it decodes.
-        most_seated = seats * mix.decode_steps / (1 + mix.decode_steps)
+        # A prompt holds a seat for an iteration at least, and for one by capped chunk, before it decodes.
+        chunks = max(1.0, mix.input_tokens / scheduler.longest_chunk_tokens)
+        most_seated = seats * mix.decode_steps / (chunks + mix.decode_steps)
         batch = np.unique(np.minimum(batch, max(min(most_fed, most_seated), 1e-9)))
         ended = batch / mix.decode_steps
-        seconds = _mixed_s(table, mix, batch, budget)
+        seconds = _mixed_s(table, mix, batch, scheduler)
     return Curve(mix=mix, batch=batch, request_per_s=ended / seconds)
 
 
@@ -135,11 +136,12 @@ def capacity_request_per_s(
     ).capacity_request_per_s
 
 
-def _mixed_s(table: StepTimeTable, mix: Mix, batch: Floats, budget: float) -> Floats:
+def _mixed_s(table: StepTimeTable, mix: Mix, batch: Floats, scheduler: SchedulerParameters) -> Floats:
     """Mean iteration when a share of them carries prompt tokens, as full a chunk as arrives."""
     ended = batch / mix.decode_steps
     fed = ended * mix.input_tokens  # prompt tokens per iteration
-    chunk = np.maximum(np.minimum(mix.input_tokens, budget - batch), fed)
+    longest = min(mix.input_tokens, float(scheduler.longest_chunk_tokens))
+    chunk = np.maximum(np.minimum(longest, scheduler.max_num_batched_tokens - batch), fed)
     share = np.minimum(1.0, fed / chunk)
     with_prompt = at_count(table.linear_s + table.comm_s, batch + chunk) + table.prefill_attention_s
     without = at_count(table.linear_s + table.comm_s, batch)
@@ -163,7 +165,7 @@ def prompt_iterations_s(
         together = _prompts_together(scheduler, mix, ended)
         seconds = float(prompts_s(table, mix, together)[0])
         return seconds, seconds / float(together[0])
-    left = max(1.0, scheduler.max_num_batched_tokens - batch)
+    left = max(1.0, min(scheduler.max_num_batched_tokens - batch, scheduler.longest_chunk_tokens))
     chunks = max(1.0, mix.input_tokens / left)
     beside = np.array([batch])
     decodes_s = decode_attention_s(table, mix, beside) if batch > 0 else 0.0

@@ -281,6 +281,7 @@ def _setup(
     head.router = ROUTER_CODES[router.kind]
     head.max_num_seqs = scheduler.max_num_seqs
     head.max_num_batched_tokens = scheduler.max_num_batched_tokens
+    head.longest_chunk = scheduler.longest_chunk_tokens
     head.block_size = block_size_tokens
     head.block_shift = shift_of(block_size_tokens)
     head.block_count = block_count

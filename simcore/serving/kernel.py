@@ -259,6 +259,20 @@ def share_all(lane: Any, seats: Any, room: Any, setup: Any, prefix: Any) -> None
         place = place + 1 if place + 1 < lane.ring_size else 0
 
 
+@compiled_in_place
+def close_ranks(lane: Any, seats: Any, room: Any, left_over: int) -> None:
+    """Put the prompts that were passed over and have not ended back at the head of the ring, in their order."""
+    place = lane.ring_first
+    while left_over > 0:
+        place = place - 1 if place > 0 else lane.ring_size - 1
+        seat_id = room[lane.seat_base + place].ring
+        if seats[seat_id].done < seats[seat_id].target:
+            lane.ring_first = lane.ring_first - 1 if lane.ring_first > 0 else lane.ring_size - 1
+            lane.ring_count += 1
+            room[lane.seat_base + lane.ring_first].ring = seat_id
+            left_over -= 1
+
+
 @inlined
 def end_prefills(
     clock: Any,
@@ -290,11 +304,16 @@ def end_prefills(
         room[lane.seat_base].group_size = lane.decoding
         lane.group_count = 1
     joined = lane.decoding
-    for _ in range(lane.finishing):
+    left_over = 0
+    while lane.finishing > 0:
         seat_id = room[lane.seat_base + lane.ring_first].ring
         lane.ring_first = lane.ring_first + 1 if lane.ring_first + 1 < lane.ring_size else 0
         lane.ring_count -= 1
         seat = seats[seat_id]
+        if seat.done < seat.target:  # a capped chunk: others end before it
+            left_over += 1
+            continue
+        lane.finishing -= 1
         request, held = seat.request, seat.target
         lane.prefilled -= held
         if seat.generated == 0:
@@ -309,6 +328,8 @@ def end_prefills(
             give_back(lane, rows, setup, tree, prefix, seat, held)
             vacate(lane, seats, room, seat_id)
             finish(clock, rows, arrival, request, now)
+    if left_over > 0:
+        close_ranks(lane, seats, room, left_over)
     joined = lane.decoding - joined
     if lane.group_count > 0 and joined > 0:
         room[lane.seat_base + lane.group_count].group_s = now

@@ -198,6 +198,17 @@ def decode_all(
     lane.decodes = lane.decoding
 
 
+@compiled_in_place
+def retract(lane: Any, seat: Any, setup: Any) -> int:
+    """Take back the token that this iteration gives a sequence, with its new block; returns how many it was."""
+    if seat.start < 0:
+        return 0
+    lane.decodes -= 1
+    if seat.phase == phase_after(lane.step + 1, setup.block_size, setup.block_shift):
+        lane.free_blocks += setup.pages
+    return 1
+
+
 @inlined
 def begin_decode(lane: Any, seats: Any, room: Any, phases: Any, setup: Any, seat_id: int, left: int) -> None:
     """A prompt is done and `left` tokens are still to come: join the decoding batch."""

@@ -166,6 +166,7 @@ SETUP: Final = np.dtype(
         ("router", "i8"),
         ("max_num_seqs", "i8"),
         ("max_num_batched_tokens", "i8"),
+        ("longest_chunk", "i8"),  # of one prompt in an iteration
         ("block_size", "i8"),
         ("block_shift", "i8"),  # its log2, or -1
         ("block_count", "i8"),

@@ -40,6 +40,12 @@ class SchedulerParameters:
     kind: SchedulerKind
     max_num_seqs: int
     max_num_batched_tokens: int
+    long_prefill_token_threshold: int = 0
+
+    @property
+    def longest_chunk_tokens(self) -> int:
+        """Of one prompt in an iteration."""
+        return self.long_prefill_token_threshold or self.max_num_batched_tokens
 
     def __post_init__(self) -> None:
         if self.max_num_batched_tokens < self.max_num_seqs:

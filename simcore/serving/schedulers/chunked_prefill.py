@@ -3,7 +3,9 @@
 Every running decode gets its token first. What is left of `max_num_batched_tokens` goes to prompts under
 way and then to the line, first come first served, in chunks; a prompt is admitted when a seat is free and
 the blocks of its chunk are. When a block is missing, the latest running sequence is preempted, and nobody
-is admitted in that iteration.
+is admitted in that iteration. `long_prefill_token_threshold`, where it is not 0, caps the chunk of each prompt
+(as in vLLM), so that short prompts overtake a long one within the budget; a decode that was admitted behind a
+prompt which misses a block gives its token of this iteration back before it is preempted.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from simcore.serving.lane import (
     first_waiting_tokens,
     preempt_last,
     prefill,
+    retract,
 )
 from simcore.serving.prefix import find
 from simcore.spec import Spec
@@ -32,6 +35,7 @@ class ChunkedPrefill(Spec):
     kind: Literal["chunked_prefill"] = "chunked_prefill"
     max_num_seqs: Literal["auto"] | Annotated[int, Field(ge=1, le=65_536)] = "auto"
     max_num_batched_tokens: Literal["auto"] | Annotated[int, Field(ge=1, le=1_048_576)] = "auto"
+    long_prefill_token_threshold: int = Field(default=0, ge=0, le=1_048_576)  # 0: none
 
 
 @inlined
@@ -53,16 +57,18 @@ def schedule(
     seated = lane.running
     decode_all(lane, seats, room, rows, phases, setup, totals, prefix, now)
     budget = setup.max_num_batched_tokens - lane.decoding
+    longest = setup.longest_chunk
     place = lane.ring_first
     while lane.chunks < lane.ring_count and budget > 0:
         seat_id = room[lane.seat_base + place].ring
         seat = seats[seat_id]
-        chunk = min(seat.target - seat.done, budget)
+        chunk = min(seat.target - seat.done, budget, longest)
         blocks = blocks_for(seat.done + chunk, size, shift) - blocks_for(seat.done, size, shift)
         blocks *= setup.pages
         evicted_itself = False
         while blocks > lane.free_blocks and not evicted_itself:
             evicted_itself = lane.last_seat == seat_id
+            budget += retract(lane, seats[lane.last_seat], setup)
             preempt_last(lane, seats, room, rows, phases, setup, totals, prefix, now)
         if evicted_itself:
             break
@@ -74,7 +80,7 @@ def schedule(
         return
     while lane.waiting > 0 and budget > 0 and lane.running < setup.max_num_seqs:
         found = find(lane, room, inputs, setup, totals, prefix) if setup.caching == 1 else 0
-        chunk = min(first_waiting_tokens(lane, room, inputs) - found, budget)
+        chunk = min(first_waiting_tokens(lane, room, inputs) - found, budget, longest)
         blocks = blocks_to_admit(lane, rows, setup, tree, found + chunk)
         if blocks > lane.free_blocks:
             lane.blocked = 1

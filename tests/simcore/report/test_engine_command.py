@@ -28,7 +28,12 @@ LINES = (
                 "gpu_memory_utilization": 0.85,
                 "block_size": 32,
             },
-            "scheduler": {"kind": "chunked_prefill", "max_num_seqs": 64, "max_num_batched_tokens": 2048},
+            "scheduler": {
+                "kind": "chunked_prefill",
+                "max_num_seqs": 64,
+                "max_num_batched_tokens": 2048,
+                "long_prefill_token_threshold": 512,
+            },
         },
     },
     {

@@ -50,8 +50,10 @@ class Reference:
         block_count: int,
         block_size: int,
         replica_count: int,
+        longest_chunk: int = 0,
     ) -> None:
         self.table, self.kind = table, kind
+        self.longest = longest_chunk or max_num_batched_tokens
         self.seats, self.budget = max_num_seqs, max_num_batched_tokens
         self.blocks, self.block = block_count, block_size
         self.lanes = [Lane() for _ in range(replica_count)]
@@ -150,23 +152,30 @@ class Reference:
                 self.held(s.computed + grown.get(s.request, 0)) - self.held(s.computed) for s in lane.running
             )
 
-        while place < len(lane.running) and budget > 0:
-            sequence = lane.running[place]
-            chunk = min(sequence.target - sequence.computed, budget)
+        order = sorted(lane.running, key=lambda s: not s.decodes)  # decodes come first
+        while place < len(order) and budget > 0:
+            sequence = order[place]
+            chunk = min(sequence.target - sequence.computed, budget, self.longest)
             need = self.held(sequence.computed + chunk) - self.held(sequence.computed)
             out = False
             while need > room() and not out:
                 preempted = True
-                out = self.preempt(lane) is sequence
+                victim = self.preempt(lane)
+                order.remove(victim)
+                out = victim is sequence
+                if grown.pop(victim.request, 0):
+                    lane.work = [piece for piece in lane.work if piece[0] is not victim]
+                    budget += 1
+                    place -= 1
             if out:
-                break
+                continue  # its place in the order is the next one's
             grown[sequence.request] = chunk
             lane.work.append((sequence, chunk))
             budget -= chunk
             place += 1
         while not preempted and lane.waiting and budget > 0 and len(lane.running) < self.seats:
             sequence = lane.waiting[0]
-            chunk = min(sequence.target, budget)
+            chunk = min(sequence.target, budget, self.longest)
             if self.held(chunk) > room():
                 break
             self.admit(lane, now)

@@ -74,11 +74,15 @@ def engine(
     replica_count: int = 1,
     router: Router | None = None,
     chains: PrefixChains | None = None,
+    longest_chunk: int = 0,
 ) -> Engine:
     return Engine(
         affine_table() if table is None else table,
         scheduler=SchedulerParameters(
-            kind=kind, max_num_seqs=max_num_seqs, max_num_batched_tokens=max_num_batched_tokens
+            kind=kind,
+            max_num_seqs=max_num_seqs,
+            max_num_batched_tokens=max_num_batched_tokens,
+            long_prefill_token_threshold=longest_chunk,
         ),
         block_count=block_count,
         block_size_tokens=block_size,

@@ -25,6 +25,7 @@ CASES = st.fixed_dictionaries(
         "tightness": st.sampled_from([0.6, 1.0, 1.7, 50.0]),
         "replica_count": st.sampled_from([1, 1, 2, 3]),
         "window": st.sampled_from([0, 0, 30, 200]),
+        "longest_chunk": st.sampled_from([0, 0, 1, 9, 50]),
     }
 )
 
@@ -54,6 +55,7 @@ def test_every_request_fares_as_in_the_reference(kind: str, case: dict) -> None:
         "block_count": max(1, int(case["tightness"] * largest / case["block_size"])),
         "block_size": case["block_size"],
         "replica_count": case["replica_count"],
+        "longest_chunk": case["longest_chunk"] if kind == "chunked_prefill" else 0,
     }
     table = affine_table(max_tokens=case["budget"], window_tokens=case["window"])
     expected = Reference(requests, table, **options)

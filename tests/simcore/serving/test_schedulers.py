@@ -20,7 +20,9 @@ def requests(*rows: tuple[float, int, int]) -> Requests:
     )
 
 
-def run(kind: str, *rows: tuple[float, int, int], seats: int = 4, budget: int = 8, blocks: int = 100):
+def run(
+    kind: str, *rows: tuple[float, int, int], seats: int = 4, budget: int = 8, blocks: int = 100, cap: int = 0
+):
     ran = engine(
         requests(*rows),
         TABLE,
@@ -29,6 +31,7 @@ def run(kind: str, *rows: tuple[float, int, int], seats: int = 4, budget: int = 
         max_num_batched_tokens=budget,
         block_count=blocks,
         block_size=4,
+        longest_chunk=cap,
     )
     ran.run()
     return ran.records(), ran.totals()
@@ -41,6 +44,14 @@ def test_chunked_prefill_cuts_a_prompt_to_what_decodes_leave_of_the_budget() -> 
     assert records.finish_s.tolist() == [6.0, 4.0]
     assert totals.iterations_by_tokens[8] == 2  # A's prompt; A and 7 tokens of B
     assert totals.iterations_by_tokens[6] == 1  # A and 5 tokens of B
+
+
+def test_a_cap_on_chunks_lets_a_short_prompt_pass_a_long_one() -> None:
+    """Budget 8, cap 4: A's 12 tokens take three iterations; B's 6 end in the second, C's 2 wait for budget."""
+    records, _ = run("chunked_prefill", (0.0, 12, 1), (0.0, 6, 1), (0.0, 2, 1), cap=4)
+    assert records.first_token_s.tolist() == [3.0, 2.0, 2.0]
+    uncapped, _ = run("chunked_prefill", (0.0, 12, 1), (0.0, 6, 1), (0.0, 2, 1))
+    assert uncapped.first_token_s.tolist() == [2.0, 3.0, 3.0]
 
 
 def test_continuous_batching_stalls_decodes_while_a_prompt_runs() -> None:
