@@ -178,6 +178,11 @@ _FIELDS: Final = (
     _entry("serving.scheduler.kind", "Scheduler", "How prefill and decode share an iteration."),
     _entry("max_num_seqs", "Running, max", "Sequences in one iteration at most."),
     _entry("max_num_batched_tokens", "Token budget", "Tokens in one iteration at most."),
+    _entry(
+        "long_prefill_token_threshold",
+        "Chunk cap",
+        "Tokens of one prompt in an iteration at most; 0 sets no cap.",
+    ),
     _entry("serving.router.kind", "Router", "Which replica takes a request."),
     _entry("serving.kv.allocator", "KV allocator", "How KV memory is handed out."),
     _entry("serving.kv.block_size", "KV block", "Tokens in one KV block."),
