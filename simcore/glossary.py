@@ -183,7 +183,23 @@ _FIELDS: Final = (
         "Chunk cap",
         "Tokens of one prompt in an iteration at most; 0 sets no cap.",
     ),
-    _entry("serving.router.kind", "Router", "Which replica takes a request."),
+    _entry(
+        "serving.router.kind",
+        "Router",
+        "Which replica takes a request: the next in turn, one at random, the one with the fewest requests or the "
+        "least KV memory in use, the better of two at random, or the one that holds the prompt's prefix.",
+    ),
+    _entry(
+        "serving.router.imbalance_ratio",
+        "Imbalance, max",
+        "A replica with more than this many times the mean load (plus one) is passed over, whatever prefix it holds.",
+    ),
+    _entry("serving.admission", "Admission", "Whom a replica lets wait."),
+    _entry(
+        "serving.admission.max_queue_length",
+        "Queue, max",
+        "Requests that may wait in line at a replica; further ones are refused at once. Empty: no bound.",
+    ),
     _entry("serving.kv.allocator", "KV allocator", "How KV memory is handed out."),
     _entry("serving.kv.block_size", "KV block", "Tokens in one KV block."),
     _entry("serving.kv.dtype", "KV format", "Number format of the KV cache; auto follows the model."),
@@ -485,7 +501,7 @@ _METRICS: Final = (
         "serving.offered_load_ratio", "Offered load", "Offered rate over capacity.", symbol="ρ", better="down"
     ),
     _entry("serving.completed_count", "Completed", "Requests that finished."),
-    _entry("serving.rejected_count", "Rejected", "Requests that can never fit.", better="down"),
+    _entry("serving.rejected_count", "Rejected", "Requests that can never fit, or met a full line.", better="down"),
     _entry(
         "serving.preemption_count",
         "Preemptions",

@@ -153,7 +153,7 @@ def _with_training(plan: Plan, training: TrainingPlan, result: Result, emit: OnE
 
 def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEvent) -> Result:
     pool = serving.pool
-    engine = _engine(serving)
+    engine = _engine(serving, plan.seed)
     series = _streamed(engine, len(serving.inputs.requests), emit)
     records = engine.records()
     outcome = _outcome(plan, serving, engine, records)
@@ -193,7 +193,7 @@ def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEven
     )
 
 
-def _engine(serving: ServingPlan) -> Engine:
+def _engine(serving: ServingPlan, seed: int) -> Engine:
     pool = serving.pool
     return Engine(
         pool.step_table,
@@ -205,6 +205,9 @@ def _engine(serving: ServingPlan) -> Engine:
         requests=serving.inputs.requests,
         reservation=pool.reservation,
         chains=prefix_chains(serving),
+        admission=serving.inputs.spec.admission,
+        lanes_per_replica=pool.parallelism.pp,
+        seed=seed,
     )
 
 

@@ -51,7 +51,7 @@ _RARE: Final = frozenset(
         "hbm_visible_bytes", "l2_bytes", "sram_bytes_per_core", "pcie_bytes_per_s", "tdp_w", "fp8_flop_per_s",
         "int8_flop_per_s", "fp4_flop_per_s", "transceiver_convention", "cp", "ep",
         "num_gpu_blocks_override", "kv_cache_memory_bytes", "time_scale", "input_cv", "output_cv",
-        "attainment_fraction", "engine",
+        "attainment_fraction", "engine", "imbalance_ratio", "max_queue_length",
     }
 )  # fmt: skip
 # Kinds that no form can fill in: a trace must be uploaded, lists of lengths come with a document.

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from simcore.bench.cluster import run_cluster
 from simcore.bench.edit import run_edit
 from simcore.bench.plan import run_plan
 from simcore.bench.serving import run_serving
 
-__all__ = ["as_text", "run", "run_edit", "run_plan", "run_serving"]
+__all__ = ["as_text", "run", "run_cluster", "run_edit", "run_plan", "run_serving"]
 
 
 def run(what: str) -> dict[str, float]:
     """The benchmark called `what`."""
-    return {"serving": run_serving, "edit": run_edit, "plan": run_plan}[what]()
+    return {"serving": run_serving, "edit": run_edit, "plan": run_plan, "cluster": run_cluster}[what]()
 
 
 def as_text(what: str, measured: Mapping[str, float]) -> str:

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from simcore.bench.bare_loop import BareStep, bare_loop
 from simcore.compute.step_table import StepTimeTable
 from simcore.plan import Plan, ServingPlan, plan
@@ -35,22 +37,23 @@ class Outcome:
     metrics: ServingMetrics
 
 
-def scenario(request_count: int) -> Scenario:
-    """The benchmark's work as a scenario document."""
+def scenario(request_count: int, *, replicas: int = 1, router: str = "round_robin") -> Scenario:
+    """The benchmark's work as a scenario document; each replica has one chip and its own 8 requests per second."""
     return Scenario.parse(
         {
             "name": "serving benchmark",
-            "hardware": {"chip": "nvidia-h100-sxm", "chip_count": 1},
+            "hardware": {"chip": "nvidia-h100-sxm", "chip_count": replicas},
             "model": {"name": "llama-3.1-8b"},
             "workload": {
-                "arrivals": {"kind": "poisson", "request_per_s": 8},
+                "arrivals": {"kind": "poisson", "request_per_s": 8 * replicas},
                 "lengths": {"kind": "constant", "input_tokens": 512, "output_tokens": 128},
                 "request_count": request_count,
             },
             "serving": {
                 "parallelism": {"tp": 1},
-                "replica_count": 1,
+                "replica_count": replicas,
                 "scheduler": {"kind": "chunked_prefill", "max_num_seqs": 128, "max_num_batched_tokens": 512},
+                "router": {"kind": router},
             },
         }
     )
@@ -58,15 +61,15 @@ def scenario(request_count: int) -> Scenario:
 
 def run_serving() -> dict[str, float]:
     """Rates, seconds, memory and the ratio to the bare loop."""
-    _engine_run(plan(scenario(_WARM_REQUESTS)))
+    engine_run(plan(scenario(_WARM_REQUESTS)))
     planned = plan(scenario(REQUESTS))
-    _bare_run(planned)
+    bare_run(planned)
     engine_s: list[float] = []
     bare_s: list[float] = []
     for _ in range(ROUNDS):
-        bare_s.append(_timed(lambda: _bare_run(planned)))
-        engine_s.append(_timed(lambda: _engine_run(planned)))
-    outcome = _engine_run(planned)
+        bare_s.append(timed(lambda: bare_run(planned)))
+        engine_s.append(timed(lambda: engine_run(planned)))
+    outcome = engine_run(planned)
     seconds = min(engine_s)
     return {
         "requests": REQUESTS,
@@ -86,7 +89,8 @@ def peak_rss_bytes() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _timed(work: Callable[[], object]) -> float:
+def timed(work: Callable[[], object]) -> float:
+    """Seconds that some work takes."""
     begin = time.perf_counter()
     work()
     return time.perf_counter() - begin
@@ -97,7 +101,8 @@ def _serving(planned: Plan) -> ServingPlan:
     return planned.serving
 
 
-def _engine_run(planned: Plan) -> Outcome:
+def engine_run(planned: Plan) -> Outcome:
+    """From the drawn requests to the metrics."""
     serving = _serving(planned)
     pool = serving.pool
     engine = Engine(
@@ -126,23 +131,26 @@ def _metrics(planned: Plan, engine: Engine, totals: Totals, table: StepTimeTable
         slo_tpot_s=slo.tpot_s,
         capacity_request_per_s=pool.operating_point.capacity_request_per_s,
         closed_loop=False,
-        chip_count=1,
+        chip_count=planned.fabric.chip_count,
         chips_per_replica=1,
         peak_flop_per_s=pool.chip.bf16_flop_per_s,
         hbm_bytes_per_s=pool.chip.hbm_bytes_per_s,
     )
 
 
-def _bare_run(planned: Plan) -> object:
+def bare_run(planned: Plan) -> None:
+    """The bare loop on each replica's share of the requests, dealt out in turn."""
     serving = _serving(planned)
     requests, pool = serving.inputs.requests, serving.pool
-    return bare_loop(
-        requests.arrival_s,
-        requests.input_tokens,
-        requests.output_tokens,
-        pool.scheduler.max_num_batched_tokens,
-        pool.scheduler.max_num_seqs,
-        lane_block_count(pool.kv, pool.parallelism),
-        pool.kv.block_size_tokens,
-        BareStep().as_array(),
-    )
+    for lane in range(pool.lane_count):
+        dealt = slice(lane, None, pool.lane_count)
+        bare_loop(
+            np.ascontiguousarray(requests.arrival_s[dealt]),
+            np.ascontiguousarray(requests.input_tokens[dealt]),
+            np.ascontiguousarray(requests.output_tokens[dealt]),
+            pool.scheduler.max_num_batched_tokens,
+            pool.scheduler.max_num_seqs,
+            lane_block_count(pool.kv, pool.parallelism),
+            pool.kv.block_size_tokens,
+            BareStep().as_array(),
+        )

@@ -181,7 +181,7 @@ def _serving(
         *extrapolation(planned),
         *_trace_warnings(trace),
         *length_warnings(spec.max_model_len, architecture),
-        *prefix_warnings(spec.kv, requests),
+        *prefix_warnings(spec, requests),
         *_serving_warnings(requests, idle, pool, spec.kv.allocator),
     ]
 

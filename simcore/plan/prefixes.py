@@ -10,7 +10,7 @@ import numpy as np
 from simcore.errors import InputError, Message
 from simcore.memory.prefix_cache import BlockChains, prefix_hits
 from simcore.plan.types import PoolInputs, ServingPlan
-from simcore.scenario.schema import KvCache
+from simcore.scenario.schema import KvCache, Serving
 from simcore.serving.prefix import PrefixChains, check_block_size
 from simcore.workload.block_hashes import BLOCK_TOKENS, picked
 from simcore.workload.requests import Requests
@@ -32,8 +32,16 @@ def check_prefix_caching(kv: KvCache) -> None:
     check_block_size(kv.block_size)
 
 
-def prefix_warnings(kv: KvCache, requests: Requests) -> Iterator[Message]:
-    """Said where no prompt has a name by which to find it."""
+def prefix_warnings(spec: Serving, requests: Requests) -> Iterator[Message]:
+    """Said where no prompt has a name by which to find it, and where a router looks for prefixes in vain."""
+    kv = spec.kv
+    if spec.router.kind == "prefix_affinity" and not (kv.enable_prefix_caching and requests.chains):
+        yield Message(
+            code="router.no_prefixes",
+            template="no replica keeps a prefix that has a name, so the router goes by requests outstanding alone; "
+            "set serving.kv.enable_prefix_caching and replay a trace with block hashes (Mooncake's hash_ids)",
+            path="serving.router.kind",
+        )
     if kv.enable_prefix_caching and requests.chains is None:
         yield Message(
             code="prefix.no_hashes",
@@ -46,13 +54,16 @@ def prefix_warnings(kv: KvCache, requests: Requests) -> Iterator[Message]:
 def expected_hit_fraction(inputs: PoolInputs, lane_block_count: int) -> float:
     """Share of the prompt blocks that a lane's cache would find, by a replay of some lanes' requests in turn.
 
-    On the high side where memory is tight: what runs takes nothing from the cache here, and nobody is too early.
+    A router that sends prompts to where their prefixes are makes one cache of all lanes. On the high side where
+    memory is tight: what runs takes nothing from the cache here, and nobody is too early.
     """
     kv, requests = inputs.spec.kv, inputs.requests
     if not kv.enable_prefix_caching or requests.chains is None:
         return 0.0
     lanes = inputs.replica_count * inputs.parallelism.pp
     capacity = lane_block_count * kv.block_size // BLOCK_TOKENS
+    if inputs.spec.router.kind == "prefix_affinity":
+        lanes, capacity = 1, capacity * lanes
     asked = found = 0
     for lane in range(min(lanes, _REPLAYED_LANES)):
         chains = picked(requests.chains, np.arange(lane, len(requests), lanes))

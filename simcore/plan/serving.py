@@ -28,6 +28,7 @@ from simcore.plan.types import CollectiveTier, OperatingPoint, PoolInputs, PoolP
 from simcore.scenario.schema import Serving
 from simcore.serving.capacity import throughput_curve
 from simcore.serving.estimate import LaneLoad, latency_terms
+from simcore.serving.routers import lanes_used
 from simcore.serving.schedulers import SchedulerParameters
 from simcore.why import Term, constant, leaf
 from simcore.workload.requests import Requests
@@ -278,8 +279,13 @@ def _reservation(inputs: PoolInputs, kv: KvBudget) -> Reservation | None:
         max_model_len=kv.max_model_len,
         block_size_tokens=block_size,
         block_count=blocks,
-        pool_count=min(inputs.replica_count * inputs.parallelism.pp, len(inputs.requests)),
+        pool_count=_lanes_used(inputs),
     )
+
+
+def _lanes_used(inputs: PoolInputs) -> int:
+    """Lanes that can get a request. Raises InputError where the router cannot look after so many."""
+    return lanes_used(inputs.spec.router, len(inputs.requests), inputs.replica_count * inputs.parallelism.pp)
 
 
 def _operating_point(

@@ -21,7 +21,9 @@ from simcore.memory.allocators import AllocatorKind
 from simcore.parallelism import Parallelism
 from simcore.reliability import ReliabilitySpec
 from simcore.scenario.migrate import migrate
-from simcore.serving.router import RoundRobin, Router
+from simcore.serving.admission import Admission
+from simcore.serving.routers import Router
+from simcore.serving.routers.round_robin import RoundRobin
 from simcore.serving.schedulers import Scheduler
 from simcore.serving.schedulers.chunked_prefill import ChunkedPrefill
 from simcore.spec import Spec, as_input_error
@@ -93,6 +95,7 @@ class Serving(Spec):
     replica_count: Literal["auto"] | Annotated[int, Field(ge=1, le=MAX_CHIPS)] = "auto"
     scheduler: Scheduler = Field(default_factory=ChunkedPrefill)
     router: Router = Field(default_factory=RoundRobin)
+    admission: Admission = Field(default_factory=Admission)
     kv: KvCache = Field(default_factory=KvCache)
     weights_dtype: Literal["auto", "bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"] = "auto"
     attention: Attention = Field(default_factory=Flash)

@@ -1,8 +1,8 @@
 """The serving engine: requests, a step table and a scheduler in; slices, records and totals out.
 
 `Engine` lays out the records of `state.py`, calls the compiled kernel a slice at a time, and reads the
-outcome. It draws nothing and knows no scenario. The same inputs give the same records bit for bit, in one
-go or in slices, in every process.
+outcome. It draws nothing but the picks of a router, and knows no scenario. The same inputs give the same
+records bit for bit, in one go or in slices, in every process.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from simcore.memory.allocators import Reservation
 from simcore.memory.buddy import levels_for, trees
 from simcore.memory.kv_pool import shift_of
 from simcore.serving import state
+from simcore.serving.admission import Admission
 from simcore.serving.capacity import capacity_request_per_s
 from simcore.serving.kernel import advance
 from simcore.serving.prefix import PrefixChains, laid_out
 from simcore.serving.records import Floats, Integers, Records, Slice, Totals
-from simcore.serving.router import ROUTER_CODES, Router, share_of_replicas
+from simcore.serving.routers import Router, lanes_used, routing_state, set_up
 from simcore.serving.schedulers import SCHEDULER_CODES, WATERMARK_FRACTION, SchedulerParameters
+from simcore.serving.seating import empty_lanes, widened
 from simcore.workload.requests import Requests
 
 SAMPLES_PER_RUN = 600
@@ -45,8 +47,15 @@ class Engine:
         requests: Requests,
         reservation: Reservation | None = None,
         chains: PrefixChains | None = None,
+        admission: Admission | None = None,
+        lanes_per_replica: int = 1,
+        seed: int = 1,
     ) -> None:
-        """Without a reservation, blocks are taken as sequences grow; with chains, prompts share their prefixes."""
+        """Without a reservation, blocks are taken as sequences grow; with chains, prompts share their prefixes.
+
+        `replica_count` counts lanes, of which a replica has one for each batch in flight; admission bounds the line
+        of a replica. Raises InputError where the router cannot look after so many.
+        """
         if chains is not None and reservation is not None:
             raise ValueError("prefixes are shared between pages, so there is no reservation beside chains")
         if block_count < 1:
@@ -57,22 +66,38 @@ class Engine:
         self._requests = requests
         self._block_size = block_size_tokens
         self._replica_count = replica_count
-        used, most = share_of_replicas(router, len(requests), replica_count)
+        used = lanes_used(router, len(requests), replica_count)
         self._reservation = reservation
-        self._setup = _setup(table, scheduler, block_count, block_size_tokens, used, router, reservation)
+        self._setup = _setup(table, scheduler, block_count, block_size_tokens, used, reservation)
+        set_up(self._setup[0], router, replica_count)
+        _bound_lines(self._setup[0], admission, lanes_per_replica)
         self._tree = trees(used, block_count) if self._setup[0].levels >= 0 else np.zeros(2, np.int32)
-        most = min(most, scheduler.max_num_seqs, block_count)
-        self._lanes, self._seats, self._room = _lanes(most, block_count, block_size_tokens, used)
+        most = scheduler.max_num_seqs
+        if chains is None:  # who shares blocks may hold none of his own
+            most = min(most, block_count)
+        self._setup[0].most_seats = most
+        share = max(1, -(-len(requests) // used))
+        self._lanes, self._seats, self._room = empty_lanes(
+            min(most, share), block_count=block_count, block_size_tokens=block_size_tokens, lane_count=used
+        )
         self._order = np.zeros(used, np.int64)
         self._phases = np.zeros(used * block_size_tokens, np.int64)
         self._totals = state.records(state.TOTALS, 1)
         self._prefix = laid_out(chains, used, len(requests))
+        self._routing = routing_state(
+            router,
+            request_count=len(requests),
+            lane_count=used,
+            entry_count=len(self._prefix.blocks),
+            seed=seed,
+        )
         self._setup[0].caching = int(chains is not None)
         self._lanes["cell_base"] = np.arange(used) * len(self._prefix.blocks)
         self._arrival = np.array(requests.arrival_s, np.float64)
         self._inputs = np.require(requests.input_tokens, np.int64, ["C", "W"])
         self._outputs = np.require(requests.output_tokens, np.int64, ["C", "W"])
         self._rows = state.records(state.ROW, len(requests))
+        self._rows["replica"] = -1
         for name in ("first_token_s", "finish_s", "scheduled_s"):
             self._rows[name] = math.nan
         if reservation is not None:
@@ -107,6 +132,7 @@ class Engine:
         clock = state.records(state.CLOCK, 1)
         head = clock[0]
         head.count = len(self._requests)
+        head.last_lane = -1
         head.closed_loop = int(self._requests.concurrency > 0)
         head.released = min(self._requests.concurrency, head.count) if head.closed_loop else head.count
         head.sample_interval_s = horizon_s / SAMPLES_PER_RUN
@@ -146,7 +172,27 @@ class Engine:
             pass
 
     def _advance(self) -> dict[str, Floats]:
-        outcome = advance(
+        outcome = self._on()
+        while outcome == state.MORE_SEATS:
+            self._seats, self._room = widened(
+                self._lanes,
+                self._seats,
+                self._room,
+                int(self._clock[0].growing),
+                most=int(self._setup[0].most_seats),
+            )
+            outcome = self._on()
+        if outcome == state.STUCK or (outcome == state.DONE and self.done_count < len(self._requests)):
+            clock = self._clock[0]
+            raise RuntimeError(
+                f"the serving engine makes no progress at {clock.now_s} s with {self.done_count} of "
+                f"{len(self._requests)} requests done; this is a fault of the scheduler, please report it"
+            )
+        return self._take_samples()
+
+    def _on(self) -> int:
+        """One call of the kernel; why it returned."""
+        outcome: int = advance(
             self._clock,
             self._lanes,
             self._order,
@@ -158,6 +204,7 @@ class Engine:
             self._tree,
             self._totals,
             self._prefix,
+            self._routing,
             self._arrival,
             self._inputs,
             self._outputs,
@@ -168,13 +215,7 @@ class Engine:
             self._gaps,
             self._samples,
         )
-        if outcome == state.STUCK or (outcome == state.DONE and self.done_count < len(self._requests)):
-            clock = self._clock[0]
-            raise RuntimeError(
-                f"the serving engine makes no progress at {clock.now_s} s with {self.done_count} of "
-                f"{len(self._requests)} requests done; this is a fault of the scheduler, please report it"
-            )
-        return self._take_samples()
+        return outcome
 
     def _take_samples(self) -> dict[str, Floats]:
         clock = self._clock[0]
@@ -234,6 +275,7 @@ class Engine:
             preemption_count=int(sums.preemptions),
             completed_count=int(clock.completed),
             rejected_count=int(clock.rejected),
+            refused_count=int(clock.refused),
             kv_usage_mean_fraction=float(sums.block_s) / (blocks * lane_s) if lane_s > 0 else 0.0,
             kv_usage_max_fraction=float(sums.most_blocks) / blocks,
             kv_held_token_s=float(sums.held_s),
@@ -263,7 +305,6 @@ def _setup(
     block_count: int,
     block_size_tokens: int,
     replica_count: int,
-    router: Router,
     reservation: Reservation | None,
 ) -> Any:
     setup = state.records(state.SETUP, 1)
@@ -278,7 +319,6 @@ def _setup(
     head.overhead_s_per_sequence = table.overhead_s_per_sequence
     head.window = table.window_tokens
     head.scheduler = SCHEDULER_CODES[scheduler.kind]
-    head.router = ROUTER_CODES[router.kind]
     head.max_num_seqs = scheduler.max_num_seqs
     head.max_num_batched_tokens = scheduler.max_num_batched_tokens
     head.longest_chunk = scheduler.longest_chunk_tokens
@@ -292,24 +332,7 @@ def _setup(
     return setup
 
 
-def _lanes(
-    seat_count: int, block_count: int, block_size_tokens: int, replica_count: int
-) -> tuple[Any, Any, Any]:
-    """Empty lanes with their seats and room.
-
-    A running sequence holds a block and is one of the lane's requests, so seats need not exceed either:
-    65,536 lanes of 1,024 seats would take gigabytes.
-    """
-    stride = seat_count + 1
-    lanes = state.records(state.LANE, replica_count)
-    seats = state.records(state.SEAT, replica_count * stride)
-    room = state.records(state.ROOM, replica_count * stride)
-    lanes["ring_size"] = seat_count
-    lanes["seat_base"] = np.arange(replica_count) * stride
-    lanes["phase_base"] = np.arange(replica_count) * block_size_tokens
-    lanes["free_blocks"] = block_count
-    lanes["spare_count"] = seat_count
-    for name in ("queue_first", "queue_last", "last_seat", "order", "newest", "oldest"):
-        lanes[name] = -1
-    room["spare"] = np.arange(replica_count * stride)[::-1].reshape(replica_count, stride)[::-1].ravel()
-    return lanes, seats, room
+def _bound_lines(head: Any, admission: Admission | None, lanes_per_replica: int) -> None:
+    bound = None if admission is None else admission.max_queue_length
+    head.max_queue_length = -1 if bound is None else bound
+    head.lanes_per_replica = lanes_per_replica

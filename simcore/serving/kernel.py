@@ -20,9 +20,12 @@ import numpy as np
 
 from simcore.compiled import compiled_in_place, inlined
 from simcore.memory.kv_pool import blocks_for, run_blocks, steps_within
-from simcore.serving.lane import begin_decode, give_back, heap_down, leave_decode, vacate
+from simcore.serving.admission import is_full
+from simcore.serving.lane import begin_decode, blocks_of_prompt, give_back, heap_down, leave_decode, vacate
 from simcore.serving.prefix import evict, share
-from simcore.serving.router import choose
+from simcore.serving.routers import choose, routed
+from simcore.serving.routers.loads import note
+from simcore.serving.runs import steps_until
 from simcore.serving.schedulers import schedule
 from simcore.serving.state import (
     DONE,
@@ -30,6 +33,7 @@ from simcore.serving.state import (
     GAP_BINS,
     GAP_BINS_PER_OCTAVE_LOG2,
     GAP_LOWEST_EXPONENT,
+    MORE_SEATS,
     PAUSED,
     REJECTED,
     SAMPLE_ROWS,
@@ -71,23 +75,6 @@ def add_gap(gaps: Any, totals: Any, gap_s: float, count: int) -> None:
     gaps[gap_bin(gap_s)] += count
     totals.gaps += count
     totals.gap_s += count * gap_s
-
-
-@compiled_in_place
-def steps_until(rate: float, slope: float, seconds: float, most: int) -> int:
-    """Fewest steps, from 1 to `most`, whose sum reaches `seconds`."""
-    if seconds <= 0.0:
-        return 1
-    linear = rate + 0.5 * slope
-    estimate = 2.0 * seconds / (linear + math.sqrt(linear * linear + 2.0 * slope * seconds))
-    if estimate >= most:
-        return most
-    steps = max(1, math.ceil(estimate))
-    while steps < most and rate * steps + slope * 0.5 * steps * (steps + 1) < seconds:
-        steps += 1
-    while steps > 1 and rate * (steps - 1) + slope * 0.5 * steps * (steps - 1) >= seconds:
-        steps -= 1
-    return steps
 
 
 @compiled_in_place
@@ -136,9 +123,11 @@ def start(
     lane.finishing = 0
     lane.blocked = 0
     lane.may_run = 0
+    lane.left = 0
     if lane.running + lane.waiting == 0:
         return False
     schedule(lane, seats, room, rows, phases, inputs, setup, tree, totals, prefix, now)
+    lane.left = lane.waiting
     if setup.caching == 1:
         evict(lane, totals, prefix)
     decodes = lane.decodes
@@ -192,6 +181,14 @@ def release(clock: Any, arrival: Any, now: float) -> None:
     if clock.closed_loop == 1 and clock.released < clock.count:
         arrival[clock.released] = now
         clock.released += 1
+
+
+@inlined
+def reject(clock: Any, rows: Any, arrival: Any, request: int, now: float) -> None:
+    """A request is turned away; in a closed loop its client sends the next one at once."""
+    rows[request].status = REJECTED
+    clock.rejected += 1
+    release(clock, arrival, now)
 
 
 @inlined
@@ -437,11 +434,20 @@ def order_down(lanes: Any, order: Any, count: int, place: int, index: int) -> No
 
 @inlined
 def arrive(
-    clock: Any, lanes: Any, order: Any, rows: Any, setup: Any, arrival: Any, inputs: Any, outputs: Any
+    clock: Any,
+    lanes: Any,
+    order: Any,
+    rows: Any,
+    phases: Any,
+    setup: Any,
+    prefix: Any,
+    routing: Any,
+    arrival: Any,
+    inputs: Any,
+    outputs: Any,
 ) -> int:
-    """Route the next request. Returns the lane that it wakes, or -1."""
+    """Route the next request. Returns the lane that it wakes, -1, or -2 where its lane must have more seats first."""
     request = clock.next_request
-    clock.next_request += 1
     now = arrival[request]
     if setup.pages == 1:
         tokens = inputs[request] + outputs[request] - 1  # the last token's keys and values are never stored
@@ -449,21 +455,31 @@ def arrive(
     else:
         needed = rows[request].reserved
     if needed > setup.block_count:
-        rows[request].status = REJECTED
-        clock.rejected += 1
-        release(clock, arrival, now)
+        clock.next_request += 1
+        reject(clock, rows, arrival, request, now)
         return -1
-    index = choose(setup.router, clock.turn, setup.replica_count)
+    index = choose(clock, lanes, phases, setup, prefix, routing, request, now)
+    lane = lanes[index]
+    full = is_full(lanes, setup, index)
+    if not full and lane.running + lane.waiting == lane.ring_size and lane.ring_size < setup.most_seats:
+        clock.growing = index
+        return -2
+    clock.next_request += 1
     clock.turn += 1
     rows[request].replica = index
+    if full:
+        clock.refused += 1
+        reject(clock, rows, arrival, request, now)
+        return -1
     rows[request].after = -1
-    lane = lanes[index]
     if lane.queue_first < 0:
         lane.queue_first = request
     else:
         rows[lane.queue_last].after = request
     lane.queue_last = request
     lane.waiting += 1
+    lane.line_blocks += blocks_of_prompt(rows, setup, request, inputs[request])
+    routed(clock, lane, setup, prefix, routing, request, index)
     if lane.order < 0:
         return index
     # A newcomer behind others, or without a seat, cannot change the run.
@@ -515,6 +531,7 @@ def advance(
     tree: Any,
     totals: Any,
     prefix: Any,
+    routing: Any,
     arrival: Any,
     inputs: Any,
     outputs: Any,
@@ -539,7 +556,9 @@ def advance(
             sample(c, lanes, s, samples)
         c.now_s = event_s
         if arriving:
-            woken = arrive(c, lanes, order, rows, s, arrival, inputs, outputs)
+            woken = arrive(c, lanes, order, rows, phases, s, prefix, routing, arrival, inputs, outputs)
+            if woken == -2:
+                return MORE_SEATS
             if woken >= 0:  # an event now: it starts when everybody who arrives at this instant has joined
                 lanes[woken].end_s = event_s
                 c.busy_lanes += 1
@@ -566,6 +585,8 @@ def advance(
                 sampled_iterations,
             )
             lane.steps = 0
+            if s.tracking == 1:
+                note(routing.loads, index, lane.running + lane.waiting)
             if lane.barren > _BARREN_LIMIT:
                 return STUCK
             if c.next_request < c.released and arrival[c.next_request] <= event_s:

@@ -87,6 +87,14 @@ def first_waiting_tokens(lane: Any, room: Any, inputs: Any) -> int:
 
 
 @inlined
+def blocks_of_prompt(rows: Any, setup: Any, request: int, tokens: int) -> int:
+    """Blocks that somebody in line asks for: those of `tokens` tokens, or all that it is promised."""
+    if setup.pages == 1:
+        return int(blocks_for(tokens, setup.block_size, setup.block_shift))
+    return int(rows[request].reserved)
+
+
+@inlined
 def blocks_to_admit(lane: Any, rows: Any, setup: Any, tree: Any, tokens: int) -> int:
     """Blocks that admitting the first in line takes: those of its next `tokens`, or all that it is promised.
 
@@ -143,6 +151,7 @@ def admit(
     seat.request = request
     seat.target = inputs[request] + seat.generated
     seat.done = found
+    lane.line_blocks -= blocks_of_prompt(rows, setup, request, seat.target)
     lane.prefilled += found
     if setup.caching == 1:
         hold(lane, seat, prefix)
@@ -297,7 +306,7 @@ def preempt_last(
     lane.stack_count += 1
     top.stack_request = seat.request
     if seat.start < 0:
-        held = seat.done
+        held, asked = seat.done, seat.target
         lane.ring_count -= 1
         lane.prefilled -= held
         top.stack_generated = seat.generated
@@ -307,6 +316,7 @@ def preempt_last(
         top.stack_generated = seat.generated + lane.step - seat.start
         top.stack_last_token_s = now
         held = leave_decode(lane, seat, phases, setup)
+        asked = held + 1  # the token sampled last is not held yet
         if lane.group_count > 0:
             group = room[base + lane.group_count - 1]
             top.stack_last_token_s = group.group_s
@@ -314,6 +324,7 @@ def preempt_last(
             if group.group_size == 0:
                 lane.group_count -= 1
     top.stack_held = held
+    lane.line_blocks += blocks_of_prompt(rows, setup, seat.request, asked)
     lane.free_blocks += blocks_for(held, setup.block_size, setup.block_shift)
     if setup.caching == 1:
         let_go(lane, seat, prefix)

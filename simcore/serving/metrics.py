@@ -8,7 +8,7 @@ capacity: within 10 % of 1, an error of 10 % in capacity flips the answer, and a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -200,7 +200,8 @@ def _load(
         share = float(metrics.get("serving.request_per_s", 0.0)) / capacity_request_per_s
         found["serving.regime"] = "stable" if share < 1 - NEAR_FRACTION else "near_saturation"
         return found, ()
-    accepted = records.arrival_s[records.status != REJECTED]
+    # Who was refused at a full line offered load all the same; who fits nowhere did not.
+    accepted = records.arrival_s[(records.status != REJECTED) | (records.replica >= 0)]
     span_s = float(accepted[-1] - accepted[0]) if len(accepted) else 0.0
     if span_s <= 0:
         found["serving.regime"] = "overloaded" if len(accepted) > 1 else "stable"
@@ -211,21 +212,25 @@ def _load(
     return found, _load_warnings(ratio, regime)
 
 
-def _rejections(totals: Totals) -> tuple[Message, ...]:
-    if not totals.rejected_count:
-        return ()
-    return (
-        Message(
+def _rejections(totals: Totals) -> Iterator[Message]:
+    offered = totals.completed_count + totals.rejected_count
+    unfit = totals.rejected_count - totals.refused_count
+    if totals.refused_count:
+        yield Message(
+            code="serving.refused",
+            template="{refused:,} of {offered:,} requests were refused: the line of the replica that they were sent "
+            "to was full; times and rates are those of the rest",
+            params={"refused": totals.refused_count, "offered": offered},
+            path="serving.admission.max_queue_length",
+        )
+    if unfit:
+        yield Message(
             code="serving.rejected",
             template="{rejected:,} of {offered:,} requests were rejected: the KV cache of a replica cannot hold one "
             "of them to its end; times and rates are those of the rest",
-            params={
-                "rejected": totals.rejected_count,
-                "offered": totals.completed_count + totals.rejected_count,
-            },
+            params={"rejected": unfit, "offered": offered},
             path="workload.lengths",
-        ),
-    )
+        )
 
 
 def _preemptions(totals: Totals) -> tuple[Message, ...]:

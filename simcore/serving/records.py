@@ -37,7 +37,7 @@ class Records:
     input_tokens: Integers
     output_tokens: Integers
     preemption_count: NDArray[np.int32]
-    replica: NDArray[np.int32]
+    replica: NDArray[np.int32]  # -1: never sent to one
     status: NDArray[np.int32]
 
     def where(self, flags: NDArray[np.bool_]) -> Records:
@@ -81,6 +81,7 @@ class Totals:
     preemption_count: int
     completed_count: int
     rejected_count: int
+    refused_count: int  # of those, because the line of their replica was full
     kv_usage_mean_fraction: float
     kv_usage_max_fraction: float
     kv_held_token_s: float  # ∫ tokens held dt

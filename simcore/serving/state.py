@@ -24,6 +24,7 @@ PAUSED: Final = 0
 SAMPLES_FULL: Final = 1
 DONE: Final = 2
 STUCK: Final = 3
+MORE_SEATS: Final = 4  # the lane `clock.growing` must have more before the next arrival
 
 SAMPLE_ROWS: Final = 512  # of one kernel call; it returns when they are full
 GAP_BINS_PER_OCTAVE_LOG2: Final = 7  # bins of the gap histogram are under 0.8 % wide
@@ -55,6 +56,8 @@ LANE: Final = np.dtype(
         ("decoding", "i8"),
         ("running", "i8"),  # seats taken
         ("waiting", "i8"),  # queue + stack
+        ("left", "i8"),  # of those, whom the scheduler left waiting when it last looked
+        ("line_blocks", "i8"),  # that the prompts of those ask for
         ("held", "i8"),  # Σ context of decoding sequences
         ("held_in_window", "i8"),  # Σ min(context, window)
         ("below_window", "i8"),  # decoding sequences with context < window
@@ -143,10 +146,13 @@ CLOCK: Final = np.dtype(
         ("count", "i8"),
         ("completed", "i8"),
         ("rejected", "i8"),
+        ("refused", "i8"),  # of those, because the line was full
         ("until", "i8"),  # pause when this many are completed or rejected
         ("closed_loop", "i8"),
         ("busy_lanes", "i8"),
         ("turn", "i8"),  # requests routed so far
+        ("last_lane", "i8"),  # where the last one went; -1: there was none
+        ("growing", "i8"),  # lane that must have more seats
         ("samples", "i8"),  # in the buffer
         ("samples_until_wider", "i8"),  # then the interval doubles, so a long tail costs few samples
     ]
@@ -161,9 +167,15 @@ SETUP: Final = np.dtype(
         ("prefill_s_per_window_work", "f8"),
         ("prefill_s", "f8"),
         ("overhead_s_per_sequence", "f8"),
+        ("most_load", "f8"),  # requests outstanding that a router passes a lane over beyond: this, and so
+        ("most_load_per_request", "f8"),  # many for each request outstanding anywhere
         ("window", "i8"),
         ("scheduler", "i8"),
         ("router", "i8"),
+        ("tracking", "i8"),  # 1: the router reads a tree of requests outstanding
+        ("max_queue_length", "i8"),  # of a replica; -1: no bound
+        ("lanes_per_replica", "i8"),
+        ("most_seats", "i8"),  # that a lane can ever have taken
         ("max_num_seqs", "i8"),
         ("max_num_batched_tokens", "i8"),
         ("longest_chunk", "i8"),  # of one prompt in an iteration

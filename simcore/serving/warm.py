@@ -12,7 +12,7 @@ from simcore.compute.step_table import StepTimeTable
 from simcore.memory.allocators import occupancy
 from simcore.serving.engine import Engine
 from simcore.serving.ordering import sorted_values
-from simcore.serving.router import RoundRobin
+from simcore.serving.routers.round_robin import RoundRobin
 from simcore.serving.schedulers import SCHEDULER_CODES, SchedulerParameters
 from simcore.workload.requests import Requests
 

@@ -27,7 +27,7 @@ from simcore.memory.engines import engine_constants
 from simcore.parallelism import Parallelism
 from simcore.serving.engine import Engine
 from simcore.serving.records import Floats
-from simcore.serving.router import RoundRobin
+from simcore.serving.routers.round_robin import RoundRobin
 from simcore.serving.schedulers import SchedulerParameters
 from simcore.workload.requests import Requests
 

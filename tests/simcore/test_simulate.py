@@ -59,6 +59,11 @@ VARIETY = {
     "one token out": {"workload.lengths.output_tokens": 1},
     "little memory": {"serving.num_gpu_blocks_override": 40, "serving.max_model_len": 512},
     "nothing fits": {"serving.num_gpu_blocks_override": 2, "workload.lengths.input_tokens": 400},
+    "bounded lines": {
+        "hardware.chip_count": 4, "serving.router.kind": "power_of_two",
+        "serving.scheduler.max_num_seqs": 4, "serving.admission.max_queue_length": 2,
+        "workload.arrivals.request_per_s": 2_000.0,
+    },
     "hosts down": {"reliability.host_availability_fraction": 0.5},
     "one request": {"workload.request_count": 1},
     "cluster": CLUSTER,
@@ -291,6 +296,25 @@ def test_where_no_request_fits_the_chips_wait_all_the_time(planner):
     assert result.metrics["serving.rejected_count"] == 200
     assert result.metrics["analysis.waiting.queue_fraction"] == pytest.approx(0.995)
     assert "serving.ttft_s.mean" not in result.metrics
+
+
+def test_a_full_line_refuses_requests_that_count_as_offered_and_rejected(planner):
+    bounded = planner.result(VARIETY["bounded lines"])
+    refused = {warning.code: warning for warning in bounded.warnings}["serving.refused"]
+    assert bounded.metrics["serving.rejected_count"] == refused.params["refused"] > 0
+    assert bounded.metrics["serving.slo_attainment_fraction"] < 1
+    free = planner.result({**VARIETY["bounded lines"], "serving.admission.max_queue_length": None})
+    assert bounded.metrics["serving.offered_load_ratio"] == pytest.approx(
+        free.metrics["serving.offered_load_ratio"]
+    )
+    assert bounded.metrics["serving.queue_s.p99"] < free.metrics["serving.queue_s.p99"]
+
+
+def test_the_picks_of_a_router_follow_the_seed(planner):
+    options = {"hardware.chip_count": 4, "serving.router.kind": "random"}
+    one, again, other = (planner.result({**options, "run.seed": seed}) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one.records.replica, again.records.replica)
+    assert (one.records.replica != other.records.replica).any()
 
 
 def test_idle_chips_wait_in_the_queue(planner):

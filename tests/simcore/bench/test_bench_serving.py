@@ -5,6 +5,7 @@ import pytest
 
 from simcore.bench import as_text
 from simcore.bench.bare_loop import BareStep, bare_loop
+from simcore.bench.cluster import run_cluster
 from simcore.bench.serving import run_serving
 from simcore.compute.step_table import StepTimeTable
 from simcore.serving.warm import warm
@@ -48,6 +49,17 @@ def test_the_benchmark_reports_its_figures(monkeypatch: pytest.MonkeyPatch) -> N
     for name in ("requests_per_s", "iterations_per_s", "seconds", "peak_rss_bytes", "ratio_to_bare_loop"):
         assert measured[name] > 0
     assert "requests_per_s" in as_text("serving", measured)
+
+
+def test_the_cluster_benchmark_spreads_the_requests_and_reports_its_figures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("simcore.bench.cluster.REQUESTS", 4000)
+    monkeypatch.setattr("simcore.bench.cluster.ROUNDS", 1)
+    measured = run_cluster()
+    assert measured["replicas"] == 64
+    for name in ("requests_per_s", "iterations_per_s", "seconds", "peak_rss_bytes", "ratio_to_bare_loop"):
+        assert measured[name] > 0
 
 
 def test_warming_up_needs_no_scenario_and_no_catalog() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.compute.steps import decode_shares
+from simcore.errors import InputError
 from simcore.plan import plan
 from simcore.plan.serving import build_pool, lane_block_count
 from simcore.scenario import Scenario, apply_overrides
@@ -25,6 +26,12 @@ def test_the_decode_step_of_the_tree_is_that_of_the_engines_table(planner):
     shares = decode_shares(planned.serving.pool.step_table, batch=8, context_tokens=point.context_tokens)
     in_table = shares.compute_s + shares.hbm_s + shares.scaleup_s + shares.host_s
     assert planned.metrics["compute.decode_step_s"] == pytest.approx(in_table, rel=1e-9)
+
+
+def test_a_router_that_cannot_look_after_all_replicas_is_refused_before_anything_runs(planner):
+    with pytest.raises(InputError, match="4,096 replicas at most, and there are 4,097") as caught:
+        planner.plan({"hardware.chip_count": 4_097, "serving.router.kind": "least_kv"})
+    assert caught.value.message.path == "serving.router.kind"
 
 
 def test_one_stage_has_no_lanes(planner):

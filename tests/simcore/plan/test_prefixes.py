@@ -86,3 +86,27 @@ def test_where_prefixes_cannot_be_shared_it_is_refused(
     with pytest.raises(InputError, match=said) as caught:
         planned(ON | overrides)
     assert caught.value.message.path == path
+
+
+HOME = {"serving.router.kind": "prefix_affinity"}
+
+
+def test_a_router_that_knows_prefixes_sends_each_conversation_home() -> None:
+    """Two replicas find what one alone does; the closed form expects more prefill work to be saved too."""
+    on = run(ON | HOME)
+    assert on.metrics["memory.prefix_hit_fraction"] == pytest.approx(190 / 210)
+    dealt = run(ON)
+    assert (
+        on.metrics["serving.capacity_request_per_s"] > 1.02 * dealt.metrics["serving.capacity_request_per_s"]
+    )
+
+
+@pytest.mark.parametrize(("overrides", "hashes"), [(HOME, True), (HOME | ON, False)])
+def test_a_router_that_looks_for_prefixes_in_vain_says_so(overrides: dict[str, Any], hashes: bool) -> None:
+    found = [
+        message
+        for message in planned(overrides, hashes=hashes).warnings
+        if message.code == "router.no_prefixes"
+    ]
+    assert [message.path for message in found] == ["serving.router.kind"]
+    assert not any(message.code == "router.no_prefixes" for message in planned(HOME | ON).warnings)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from simcore.compute.step_table import StepTimeTable
+from simcore.streams import stream
 from simcore.workload.requests import Requests
 
 
@@ -36,6 +37,7 @@ class Lane:
     work: list[tuple[Sequence, int]] = field(default_factory=list)
     end_s: float = math.inf
     joining: int = 0  # of a batch that is being formed
+    left: int = 0  # in line when the last iteration had been put together
 
 
 class Reference:
@@ -51,6 +53,8 @@ class Reference:
         block_size: int,
         replica_count: int,
         longest_chunk: int = 0,
+        router: str = "round_robin",
+        max_queue_length: int | None = None,
     ) -> None:
         self.table, self.kind = table, kind
         self.longest = longest_chunk or max_num_batched_tokens
@@ -67,7 +71,11 @@ class Reference:
         self.gaps: list[float] = []
         self.iterations = 0
         self.busy_s = 0.0
-        self.turn = 0
+        self.router, self.longest_line = router, max_queue_length
+        self.picks = stream(1, "router").random((count, 2))
+        self.turn, self.last = 0, -1
+        self.refused = np.zeros(count, bool)
+        self.replica = np.full(count, -1)
         self.tied = False  # two replicas ended at one instant, up to rounding: their order is then arbitrary
         self.run()
 
@@ -110,9 +118,43 @@ class Reference:
             self.rejected[request] = True
             self.release(self.arrival[request])
             return
-        lane = self.lanes[self.turn % len(self.lanes)]
+        chosen = self.route(request)
+        lane = self.lanes[chosen]
         self.turn += 1
+        self.replica[request] = chosen
+        line = len(lane.waiting) + (0 if lane.left else len(lane.running) - self.seats)
+        if self.longest_line is not None and line >= self.longest_line:
+            self.rejected[request] = self.refused[request] = True
+            self.release(self.arrival[request])
+            return
+        self.last = chosen
         lane.waiting.append(Sequence(request, prompt, answer))
+
+    def route(self, request: int) -> int:
+        count = len(self.lanes)
+        first, second = (
+            int(pick * lanes) for pick, lanes in zip(self.picks[request], (count, count - 1), strict=True)
+        )
+        second = (first + 1 + second) % count
+        in_turn = [(self.last + 1 + place) % count for place in range(count)]
+        outstanding = [len(lane.waiting) + len(lane.running) for lane in self.lanes]
+        match self.router:
+            case "round_robin":
+                return self.turn % count
+            case "random":
+                return first
+            case "power_of_two":
+                return second if outstanding[second] < outstanding[first] else first
+            case "least_kv":
+                return min(in_turn, key=lambda index: self.blocks_asked_for(self.lanes[index]))
+            case "least_outstanding" | "prefix_affinity":  # no prompt has a name here
+                return min(in_turn, key=lambda index: outstanding[index])
+        raise AssertionError(f"no reference for {self.router}")
+
+    def blocks_asked_for(self, lane: Lane) -> int:
+        chunks = {sequence.request: chunk for sequence, chunk in lane.work}
+        running = sum(self.held(s.computed + chunks.get(s.request, 0)) for s in lane.running)
+        return running + sum(self.held(s.target) for s in lane.waiting)
 
     def release(self, now: float) -> None:
         if self.released < len(self.arrival):
@@ -134,6 +176,7 @@ class Reference:
             self.schedule_continuous(lane, now)
         else:
             self.schedule_static(lane, now)
+        lane.left = len(lane.waiting)
         if not lane.work:
             assert not lane.running
             assert not lane.waiting
@@ -272,3 +315,4 @@ class Reference:
                 self.finish[sequence.request] = now
                 lane.running.remove(sequence)
                 self.release(now)
+        lane.work = []

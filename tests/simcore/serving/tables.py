@@ -6,9 +6,11 @@ from typing import get_args
 import numpy as np
 
 from simcore.compute.step_table import StepTimeTable
+from simcore.serving.admission import Admission
 from simcore.serving.engine import Engine
 from simcore.serving.prefix import PrefixChains
-from simcore.serving.router import RoundRobin, Router
+from simcore.serving.routers import Router
+from simcore.serving.routers.round_robin import RoundRobin
 from simcore.serving.schedulers import SCHEDULER_CODES, SchedulerParameters
 from simcore.serving.warm import constant_table
 from simcore.workload.requests import Requests
@@ -75,6 +77,8 @@ def engine(
     router: Router | None = None,
     chains: PrefixChains | None = None,
     longest_chunk: int = 0,
+    admission: Admission | None = None,
+    seed: int = 1,
 ) -> Engine:
     return Engine(
         affine_table() if table is None else table,
@@ -90,6 +94,8 @@ def engine(
         router=router or RoundRobin(),
         requests=requests,
         chains=chains,
+        admission=admission,
+        seed=seed,
     )
 
 

@@ -5,11 +5,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from simcore.serving.schedulers import SCHEDULER_CODES
+from simcore.serving.admission import Admission
+from simcore.serving.routers import Router
 from simcore.serving.state import REJECTED
 from simcore.workload.requests import Requests
 from tests.simcore.serving.reference import Reference
-from tests.simcore.serving.tables import affine_table, engine
+from tests.simcore.serving.tables import POLICIES, affine_table, engine
 
 CASES = st.fixed_dictionaries(
     {
@@ -26,6 +27,7 @@ CASES = st.fixed_dictionaries(
         "replica_count": st.sampled_from([1, 1, 2, 3]),
         "window": st.sampled_from([0, 0, 30, 200]),
         "longest_chunk": st.sampled_from([0, 0, 1, 9, 50]),
+        "longest_line": st.sampled_from([None, None, 0, 2, 9]),
     }
 )
 
@@ -42,10 +44,10 @@ def drawn(case: dict) -> Requests:
     )
 
 
-@pytest.mark.parametrize("kind", SCHEDULER_CODES)
-@settings(deadline=None, max_examples=100)
+@pytest.mark.parametrize(("kind", "router"), POLICIES)
+@settings(deadline=None, max_examples=60)
 @given(case=CASES)
-def test_every_request_fares_as_in_the_reference(kind: str, case: dict) -> None:
+def test_every_request_fares_as_in_the_reference(kind: str, router: Router, case: dict) -> None:
     requests = drawn(case)
     largest = int((requests.input_tokens + requests.output_tokens).max())
     options = {
@@ -58,13 +60,18 @@ def test_every_request_fares_as_in_the_reference(kind: str, case: dict) -> None:
         "longest_chunk": case["longest_chunk"] if kind == "chunked_prefill" else 0,
     }
     table = affine_table(max_tokens=case["budget"], window_tokens=case["window"])
-    expected = Reference(requests, table, **options)
+    expected = Reference(
+        requests, table, router=router.kind, max_queue_length=case["longest_line"], **options
+    )
     if case["concurrency"]:
         assume(not expected.tied)  # who is asked first matters only where replicas feed each other
-    run = engine(requests, table, **options)
+    admission = Admission(max_queue_length=case["longest_line"])
+    run = engine(requests, table, router=router, admission=admission, **options)
     run.run()
     records, totals = run.records(), run.totals()
     np.testing.assert_array_equal(records.status == REJECTED, expected.rejected)
+    np.testing.assert_array_equal(records.replica, expected.replica)
+    assert totals.refused_count == expected.refused.sum()
     for got, known in (
         (records.scheduled_s, expected.scheduled),
         (records.first_token_s, expected.first),

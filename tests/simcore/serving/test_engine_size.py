@@ -3,7 +3,7 @@
 import numpy as np
 
 from simcore.serving.engine import Engine
-from simcore.serving.router import RoundRobin
+from simcore.serving.routers.round_robin import RoundRobin
 from simcore.serving.schedulers import SchedulerParameters
 from simcore.serving.warm import constant_table
 from simcore.workload.requests import Requests

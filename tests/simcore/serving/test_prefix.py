@@ -14,7 +14,7 @@ from simcore.errors import InputError
 from simcore.memory.prefix_cache import BlockChains, prefix_hits, saved_tokens
 from simcore.serving.engine import Engine
 from simcore.serving.prefix import PrefixChains
-from simcore.serving.router import Router
+from simcore.serving.routers import Router
 from simcore.serving.state import FINISHED, REJECTED
 from simcore.workload.block_hashes import BLOCK_TOKENS
 from simcore.workload.requests import Requests

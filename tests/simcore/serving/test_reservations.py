@@ -13,7 +13,7 @@ from simcore.memory.allocators import reservation
 from simcore.serving.capacity import capacity_request_per_s
 from simcore.serving.engine import Engine
 from simcore.serving.metrics import _memory
-from simcore.serving.router import RoundRobin
+from simcore.serving.routers.round_robin import RoundRobin
 from simcore.serving.schedulers import SchedulerParameters
 from simcore.serving.state import FINISHED, REJECTED
 from tests.simcore.serving.tables import SCHEDULERS, affine_table, poisson_requests

@@ -1,0 +1,45 @@
+"""`trimtab bench cluster`: a million requests over 64 replicas that a router reads, with every metric on.
+
+The work of each replica is that of `bench serving` (Llama-3.1-8B in bf16 on one H100, 512 → 128 tokens, 8 requests
+per second, 128 seats, a budget of 512 tokens), and `least_outstanding` looks at all of them for each request. The
+yardstick serves the same requests, dealt out in turn, in 64 bare loops one after the other: no events between
+replicas and no routing. The two take turns; the best of two of each counts.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from simcore.bench.serving import bare_run, engine_run, peak_rss_bytes, scenario, timed
+from simcore.plan import plan
+
+REPLICAS: Final = 64
+REQUESTS: Final = 1_000_000
+ROUNDS: Final = 2
+_WARM_REQUESTS: Final = 10_000
+
+
+def run_cluster() -> dict[str, float]:
+    """Rates, seconds, memory and the ratio to the bare loops."""
+    small = plan(scenario(_WARM_REQUESTS, replicas=REPLICAS, router="least_outstanding"))
+    engine_run(small)
+    bare_run(small)
+    planned = plan(scenario(REQUESTS, replicas=REPLICAS, router="least_outstanding"))
+    engine_s: list[float] = []
+    bare_s: list[float] = []
+    for _ in range(ROUNDS):
+        bare_s.append(timed(lambda: bare_run(planned)))
+        engine_s.append(timed(lambda: engine_run(planned)))
+    outcome = engine_run(planned)
+    seconds = min(engine_s)
+    return {
+        "replicas": REPLICAS,
+        "requests": REQUESTS,
+        "iterations": outcome.totals.iteration_count,
+        "requests_per_s": REQUESTS / seconds,
+        "iterations_per_s": outcome.totals.iteration_count / seconds,
+        "seconds": seconds,
+        "bare_loop_seconds": min(bare_s),
+        "ratio_to_bare_loop": seconds / min(bare_s),
+        "peak_rss_bytes": peak_rss_bytes(),
+    }
