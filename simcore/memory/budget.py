@@ -1,38 +1,26 @@
-"""How much KV cache a replica gets, by the engine's own arithmetic, and what would make it fit.
+"""How much KV cache a replica gets, by the engine's own arithmetic.
 
 Each pipeline rank has its own budget (`rank.py`); the scarcest decides:
 
     tokens = blocks // groups × block,    max_concurrency = blocks / blocks of one sequence of full length
 
-A model or a length that does not fit names what binds, and up to three changes that would fit, cheapest
-first (knobs, then narrower numbers, then more or other chips), each tried with the same arithmetic.
+What does not fit names what binds; `fit.py` says what would make it fit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from simcore.catalog.types import BYTES_PER_ELEMENT, Chip, LlmArchitecture
-from simcore.errors import InfeasibleError, Message
+from simcore.catalog.types import Chip, LlmArchitecture
 from simcore.memory.engines import EngineConstants
 from simcore.memory.pages import cached_layers, is_affine
 from simcore.memory.rank import RankBudget, rank_budget
 from simcore.memory.request import MemoryRequest
 from simcore.parallelism import Parallelism, pipeline_stages
 from simcore.why import Term, constant, leaf, maximum, minimum
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """A change that would make it fit, with the capacity that results."""
-
-    path: str
-    value: str
-    token_capacity: int
-    message: Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +40,6 @@ class KvBudget:
     binding: str  # "" when it fits, else the largest consumer: weights, activation, non_torch, max_model_len
     request: MemoryRequest
     other_chips: tuple[Chip, ...] = ()  # what a change of chip may turn to
-
-    @property
-    def changes(self) -> tuple[Change, ...]:
-        """Up to three changes that would make it fit, cheapest first; none where it fits. Tried when asked."""
-        return () if self.fits else _changes(self.request, self, self.other_chips)
 
     @property
     def sequence_block_count(self) -> int:
@@ -81,7 +64,7 @@ def kv_budget(
     kv_cache_memory_bytes: float | None = None,
     other_chips: Sequence[Chip] = (),
 ) -> KvBudget:
-    """Budget of one replica. Where it does not fit, its `changes` are up to three that would."""
+    """Budget of one replica, whether it fits or not."""
     request = MemoryRequest(
         arch=arch,
         chip=chip,
@@ -165,119 +148,6 @@ def _binding(rank: RankBudget) -> str:
         "non_torch": rank.non_torch_bytes.value,
     }
     return max(uses, key=lambda name: uses[name])
-
-
-def _changes(request: MemoryRequest, budget: KvBudget, other_chips: Sequence[Chip]) -> tuple[Change, ...]:
-    """The three cheapest changes that fit: knobs first, then narrower numbers, then chips."""
-    found: list[Change] = []
-    for path, value, changed in _candidates(request, budget, other_chips):
-        if len(found) == 3:
-            break
-        result = budget_of(changed)
-        if result.fits and path not in {change.path for change in found}:
-            found.append(_change(path, value, result))
-    return tuple(found)
-
-
-def _candidates(
-    request: MemoryRequest, budget: KvBudget, other_chips: Sequence[Chip]
-) -> list[tuple[str, str, MemoryRequest]]:
-    capacity = int(budget.token_capacity.value) // request.block_size_tokens * request.block_size_tokens
-    listed: list[tuple[str, str, MemoryRequest]] = []
-    if request.max_model_len and capacity > 0:
-        shorter = 2 ** (capacity.bit_length() - 1)
-        listed.append(("serving.max_model_len", f"{shorter}", replace(request, max_model_len=shorter)))
-    listed += [
-        ("serving.scheduler.max_num_seqs", f"{count}", replace(request, max_num_seqs=count))
-        for count in (256, 64, 16)
-        if count < request.sequences
-    ]
-    if request.batched_tokens > max(2048, request.max_num_seqs or 0):
-        changed = replace(request, max_num_batched_tokens=2048)
-        listed.append(("serving.scheduler.max_num_batched_tokens", "2048", changed))
-    if request.gpu_memory_utilization < 0.95:
-        changed = replace(request, gpu_memory_utilization=0.95)
-        listed.append(("serving.kv.gpu_memory_utilization", "0.95", changed))
-    if BYTES_PER_ELEMENT[request.kv_dtype] > 1:
-        listed.append(("serving.kv.dtype", "fp8", replace(request, kv_dtype="fp8")))
-    if BYTES_PER_ELEMENT[request.weights_dtype] > 1:
-        listed.append(("serving.weights_dtype", "fp8", replace(request, weights_dtype="fp8")))
-    listed += [("serving.parallelism.tp", f"{tp}", changed) for tp, changed in _wider(request)]
-    larger = sorted(other_chips, key=lambda chip: chip.hbm_visible_bytes)
-    listed += [
-        ("hardware.chip", chip.slug, replace(request, chip=chip))
-        for chip in larger
-        if chip.hbm_visible_bytes > request.chip.hbm_visible_bytes
-    ]
-    return listed
-
-
-def _wider(request: MemoryRequest) -> list[tuple[int, MemoryRequest]]:
-    """Larger tensor parallel degrees that divide the heads."""
-    found, tp = [], request.parallelism.tp_ranks * 2
-    while tp <= min(64, request.arch.heads):
-        if request.arch.heads % tp == 0:
-            parallelism = request.parallelism.model_copy(update={"tp": tp})
-            found.append((tp, replace(request, parallelism=parallelism)))
-        tp *= 2
-    return found
-
-
-def _change(path: str, value: str, result: KvBudget) -> Change:
-    capacity = int(result.token_capacity.value)
-    params: dict[str, Any] = {"path": path, "value": value, "capacity": capacity}
-    template = "{path}: {value} leaves room for {capacity:,} tokens"
-    if path == "serving.parallelism.tp":
-        params["chips"] = result.request.parallelism.replica_chip_count
-        template = "{path}: {value}, {chips} chips a replica, leaves room for {capacity:,} tokens"
-    message = Message(code="memory.change", template=template, params=params, path=path)
-    return Change(path=path, value=value, token_capacity=capacity, message=message)
-
-
-def require_fit(budget: KvBudget, *, path: str = "serving") -> KvBudget:
-    """The budget, or an InfeasibleError with the binding term and the changes that would help."""
-    if budget.fits:
-        return budget
-    rank, changes = budget.rank, budget.changes
-    params: dict[str, Any] = {
-        "binding": budget.binding.replace("_", " "),
-        "budget_gib": rank.budget_bytes.value / 2**30,
-        "weights_gib": rank.weight_bytes.value / 2**30,
-        "activation_gib": (rank.activation_bytes.value + rank.moe_workspace_bytes.value) / 2**30,
-        "changes": "; ".join(change.message.text for change in changes) or "no single change fits",
-        "nearest": [{"edits": {one.path: one.value}, **one.message.params} for one in changes],
-    }
-    if budget.binding == "max_model_len":
-        raise InfeasibleError.at(
-            path,
-            "memory.sequence_does_not_fit",
-            "one sequence of {length:,} tokens does not fit: the KV cache holds {capacity:,}. What would fit: "
-            "{changes}",
-            **params,
-            capacity=int(rank.token_capacity.value),
-            length=budget.max_model_len,
-        )
-    fullest = min(budget.ranks, key=lambda one: one.left_bytes.value)
-    if budget.binding == "kv_cache":
-        raise InfeasibleError.at(
-            path,
-            "memory.cache_too_large",
-            "a KV cache of {asked_gib:.1f} GiB per chip is asked for and {left_gib:.1f} GiB are left beside the "
-            "weights and activations: lower {knob}",
-            asked_gib=fullest.kv_bytes.value / 2**30,
-            left_gib=(fullest.left_bytes.value + fullest.kv_bytes.value) / 2**30,
-            knob="num_gpu_blocks_override"
-            if budget.request.num_gpu_blocks_override is not None
-            else "kv_cache_memory_bytes",
-        )
-    raise InfeasibleError.at(
-        path,
-        "memory.does_not_fit",
-        "does not fit, and {binding} bind: of {budget_gib:.1f} GiB per chip, weights take {weights_gib:.1f} and "
-        "activations {activation_gib:.1f} GiB, {missing_gib:.1f} GiB too much. What would fit: {changes}",
-        **params,
-        missing_gib=-min(rank.kv_bytes.value, fullest.left_bytes.value) / 2**30,
-    )
 
 
 def waterfall(budget: KvBudget) -> list[dict[str, Any]]:

@@ -20,8 +20,9 @@ from simcore.compute.steps import StepModel, decode_step, prefill_step, roofline
 from simcore.errors import InfeasibleError, InputError
 from simcore.fabric.collectives import Interconnect, collective_s, collective_times_s, interconnect
 from simcore.memory.allocators import Reservation, reservation
-from simcore.memory.budget import KvBudget, kv_budget, require_fit
+from simcore.memory.budget import KvBudget, kv_budget
 from simcore.memory.engines import EngineConstants
+from simcore.memory.fit import require_fit
 from simcore.parallelism import Parallelism
 from simcore.plan.prefixes import expected_hit_fraction
 from simcore.plan.types import CollectiveTier, OperatingPoint, PoolInputs, PoolPlan

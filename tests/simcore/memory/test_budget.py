@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from simcore.catalog import default_catalog
 from simcore.catalog.parameters import kv_bytes_per_token, parameter_terms
 from simcore.errors import InfeasibleError
-from simcore.memory.budget import KvBudget, kv_budget, require_fit, waterfall
+from simcore.memory.budget import KvBudget, kv_budget, waterfall
 from simcore.memory.engines import engine_constants
+from simcore.memory.fit import require_fit
 from simcore.memory.weights import rank_weight_bytes
 from simcore.parallelism import Parallelism, pipeline_stages
 from simcore.why import evaluate
@@ -160,51 +161,6 @@ def test_an_open_length_fits_also_where_layers_have_windows(blocks: int) -> None
     assert got.max_concurrency.value >= 1.0
 
 
-def test_too_large_a_model_names_what_binds_and_three_changes_that_fit() -> None:
-    got = budget("llama-3.1-70b")
-    assert not got.fits
-    assert got.binding == "weights"
-    assert len(got.changes) == 3
-    assert {"serving.parallelism.tp", "hardware.chip"} <= {change.path for change in got.changes}
-    assert all(change.token_capacity > 0 for change in got.changes)
-    with pytest.raises(InfeasibleError) as caught:
-        require_fit(got)
-    assert caught.value.message.code == "memory.does_not_fit"
-    assert "serving.parallelism.tp: 2, 2 chips a replica" in str(caught.value)
-
-
-NUMBERS = {
-    "serving.parallelism.tp": "tp",
-    "serving.scheduler.max_num_seqs": "max_num_seqs",
-    "serving.scheduler.max_num_batched_tokens": "max_num_batched_tokens",
-    "serving.max_model_len": "max_model_len",
-}
-
-
-@pytest.mark.parametrize(
-    ("model", "options"),
-    [
-        ("llama-3.1-70b", {"max_model_len": 8192}),
-        ("gpt-oss-120b", {"weights_dtype": "mxfp4", "engine": engine_constants("vLLM 0.11")}),
-        ("qwen3-32b", {}),
-    ],
-)
-def test_each_suggested_change_does_fit_when_made_alone(model: str, options: dict[str, Any]) -> None:
-    for change in budget(model, **options).changes:
-        if change.path in NUMBERS:
-            again = budget(model, **options | {NUMBERS[change.path]: int(change.value)})
-            assert again.fits
-            assert again.token_capacity.value == change.token_capacity
-
-
-def test_a_length_that_does_not_fit_says_how_much_does() -> None:
-    got = budget("qwen3-32b", max_model_len=40_960)
-    assert got.binding == "max_model_len"
-    assert got.changes[0].path == "serving.max_model_len"
-    with pytest.raises(InfeasibleError, match="one sequence of 40,960 tokens does not fit"):
-        require_fit(got)
-
-
 def test_the_waterfall_adds_up() -> None:
     rows = waterfall(budget("qwen3-30b-a3b"))
     whole = next(row["bytes"] for row in rows if row["kind"] == "total")
@@ -217,7 +173,7 @@ def test_the_waterfall_adds_up() -> None:
 def test_a_cache_larger_than_the_memory_is_infeasible(asked: dict[str, Any]) -> None:
     got = budget(**asked)
     assert not got.fits
-    with pytest.raises(InfeasibleError, match=f"lower {next(iter(asked))}") as caught:
+    with pytest.raises(InfeasibleError, match=rf"What would fit: serving\.{next(iter(asked))}: \d") as caught:
         require_fit(got)
     assert caught.value.message.code == "memory.cache_too_large"
 
