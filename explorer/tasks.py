@@ -107,10 +107,11 @@ def compute(run: Run, log: RunLog) -> tuple[dict[str, Any], dict[str, Any]]:
 def plan_document(document: Mapping[str, Any], viewer: Viewer) -> Plan:
     """The plan of a document, with what its owner may read and within this site's limits."""
     scenario = Scenario.parse(document)
-    if scenario.workload.request_count > settings.MAX_REQUESTS_PER_RUN:
+    request_count = scenario.workload.request_count * scenario.run.replications
+    if request_count > settings.MAX_REQUESTS_PER_RUN:
         raise InputError.at(
             "workload.request_count", "limit.requests", "got {got:,}; this site simulates up to {allowed:,} "
-            "requests at a time", got=scenario.workload.request_count, allowed=settings.MAX_REQUESTS_PER_RUN,
+            "requests at a time, replications included", got=request_count, allowed=settings.MAX_REQUESTS_PER_RUN,
         )  # fmt: skip
     catalog = catalog_with(viewer, scenario.hardware.calibration)
     return plan(scenario, catalog, traces=partial(read_upload, viewer))

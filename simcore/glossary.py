@@ -306,7 +306,11 @@ _FIELDS: Final = (
         "Scenarios that you may have to move to, with probabilities.",
     ),
     _entry("run.seed", "Seed", "Same seed, same arrivals and lengths."),
-    _entry("run.replications", "Replications", "Independent repetitions with their own seeds."),
+    _entry(
+        "run.replications",
+        "Replications",
+        "Seeds that are run; results are their means, with an interval for each.",
+    ),
 )
 
 _METRICS: Final = (
@@ -501,7 +505,12 @@ _METRICS: Final = (
         "serving.offered_load_ratio", "Offered load", "Offered rate over capacity.", symbol="ρ", better="down"
     ),
     _entry("serving.completed_count", "Completed", "Requests that finished."),
-    _entry("serving.rejected_count", "Rejected", "Requests that can never fit, or met a full line.", better="down"),
+    _entry(
+        "serving.rejected_count",
+        "Rejected",
+        "Requests that can never fit, or met a full line.",
+        better="down",
+    ),
     _entry(
         "serving.preemption_count",
         "Preemptions",

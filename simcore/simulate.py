@@ -22,6 +22,7 @@ from simcore.glossary import statistic
 from simcore.plan import ENGINE_VERSION, Plan, ServingPlan, TrainingPlan
 from simcore.plan.bands import serving_bands
 from simcore.plan.prefixes import prefix_chains
+from simcore.plan.requests import replications
 from simcore.plan.serving import lane_block_count
 from simcore.plan.slices import replica_hosts
 from simcore.plan.training import utilisation_term
@@ -30,6 +31,7 @@ from simcore.reliability import replica_availability_term
 from simcore.serving.by_class import class_rows, promised_times
 from simcore.serving.engine import Engine
 from simcore.serving.estimate import disagreement
+from simcore.serving.intervals import mean_metrics, replication_rows, steady_rows
 from simcore.serving.metrics import ServingMetrics, serving_metrics
 from simcore.serving.records import Records, Totals
 from simcore.why import Term, simulated
@@ -151,25 +153,40 @@ def _with_training(plan: Plan, training: TrainingPlan, result: Result, emit: OnE
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Served:
+    """What the engine made of the requests of one seed."""
+
+    metrics: Mapping[str, float | int | str]
+    chip_time: Mapping[str, float]
+    step_s: float
+    prefill_token_fraction: float
+    classes: Sequence[Mapping[str, float | int | str]]
+    outcome: ServingMetrics
+    series: Mapping[str, Mapping[str, Any]]
+    records: Records
+
+
 def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEvent) -> Result:
-    pool = serving.pool
-    engine = _engine(serving, plan.seed)
-    series = _streamed(engine, len(serving.inputs.requests), emit)
-    records = engine.records()
-    outcome = _outcome(plan, serving, engine, records)
-    chip_time = partition(plan, serving, outcome)
-    metrics = {**outcome.metrics, **_time_metrics(chip_time, outcome)}
-    metrics["serving.replica_count"] = pool.replica_count
-    if pool.bound:
-        metrics["compute.roofline_bound"] = pool.bound
-    money = _money(
-        plan, metrics, engine.totals(), utilisation=1.0 - chip_time["queue"] - chip_time["failure"]
-    )
-    tables = {
-        "where_time_goes": _time_rows(chip_time, engine),
-        **_class_table(plan, serving, records, engine),
-    }
-    warnings = (*outcome.warnings, *disagreement(plan.metrics, metrics))
+    """The metrics are means over the replications; series, distributions and records are the first one's."""
+    runs = [_served(plan, serving, emit)]
+    for other in replications(plan):
+        assert other.serving is not None, "a replication of what serves"
+        runs.append(_served(other, other.serving, _nobody))
+        emit("stage", {"stage": "replication", "metrics": {}, "tables": {}, "warnings": []})
+    first = runs[0]
+    measured = [
+        {name: value for name, value in run.metrics.items() if name not in plan.terms} for run in runs
+    ]
+    closed = {name: value for name, value in first.metrics.items() if name in plan.terms}
+    metrics = {**mean_metrics(measured), **closed}
+    if serving.pool.bound:
+        metrics["compute.roofline_bound"] = serving.pool.bound
+    money = _money(plan, metrics, runs)
+    tables = _serving_tables(serving, runs)
+    if len(runs) > 1:
+        tables["replications"] = replication_rows(measured)
+    warnings = (*first.outcome.warnings, *disagreement(plan.metrics, metrics))
     emit(
         "stage",
         {
@@ -181,16 +198,59 @@ def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEven
         },
     )
     everything = {**result.metrics, **metrics, **{name: term.value for name, term in money.items()}}
+    count = len(runs) * len(serving.inputs.requests)
     return replace(
         result,
         metrics=everything,
         bands=serving_bands(serving, everything),
-        series={**result.series, **series, **outcome.cdfs},
+        series={**result.series, **first.series, **first.outcome.cdfs},
         tables={**result.tables, **tables},
         warnings=(*result.warnings, *warnings),
-        why={**result.why, **_simulated_terms(plan, metrics, len(serving.inputs.requests)), **money},
+        why={**result.why, **_simulated_terms(plan, metrics, count), **money},
+        records=first.records,
+    )
+
+
+def _served(plan: Plan, serving: ServingPlan, emit: OnEvent) -> _Served:
+    engine = _engine(serving, plan.seed)
+    series = _streamed(engine, len(serving.inputs.requests), emit)
+    records, totals = engine.records(), engine.totals()
+    outcome = _outcome(plan, serving, engine, records)
+    chip_time = partition(plan, serving, outcome)
+    tokens = totals.prefill_token_sum + totals.decode_sequence_sum
+    return _Served(
+        metrics={
+            **outcome.metrics,
+            **_time_metrics(chip_time, outcome),
+            "serving.replica_count": serving.pool.replica_count,
+        },
+        chip_time=chip_time,
+        step_s=totals.busy_s / totals.iteration_count if totals.iteration_count else 0.0,
+        prefill_token_fraction=totals.prefill_token_sum / tokens if tokens else 0.0,
+        classes=_class_rows(plan, serving, records, totals),
+        outcome=outcome,
+        series=series,
         records=records,
     )
+
+
+def _serving_tables(serving: ServingPlan, runs: Sequence[_Served]) -> dict[str, Any]:
+    """Where time goes; what each class got, where there are some; the steady state of the first run."""
+    first = runs[0]
+    found: dict[str, Any] = {
+        "where_time_goes": _time_rows(
+            _mean([run.chip_time for run in runs]), sum(run.step_s for run in runs) / len(runs)
+        )
+    }
+    if first.classes:
+        found["classes"] = [mean_metrics(rows) for rows in zip(*(run.classes for run in runs), strict=True)]
+    if steady := steady_rows(first.records, serving.pool.step_table.front_end_s):
+        found["steady_state"] = steady
+    return found
+
+
+def _mean(shares: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: float(np.mean([one[name] for one in shares])) for name in shares[0]}
 
 
 def _engine(serving: ServingPlan, seed: int) -> Engine:
@@ -283,12 +343,10 @@ def _time_metrics(chip_time: Mapping[str, float], outcome: ServingMetrics) -> di
     return found
 
 
-def _time_rows(chip_time: Mapping[str, float], engine: Engine) -> list[dict[str, Any]]:
+def _time_rows(chip_time: Mapping[str, float], step_s: float) -> list[dict[str, Any]]:
     """Shares of chip time, and seconds of a mean iteration for what happens inside one."""
-    totals = engine.totals()
     inside = [name for name in RESOURCES if name not in ("queue", "failure")]
     busy = sum(chip_time[name] for name in inside) or 1.0
-    step_s = totals.busy_s / totals.iteration_count if totals.iteration_count else 0.0
     return [
         {
             "resource": name,
@@ -300,33 +358,32 @@ def _time_rows(chip_time: Mapping[str, float], engine: Engine) -> list[dict[str,
     ]
 
 
-def _class_table(
-    plan: Plan, serving: ServingPlan, records: Records, engine: Engine
-) -> dict[str, list[dict[str, Any]]]:
-    """`classes`, where the scenario parts its requests."""
+def _class_rows(
+    plan: Plan, serving: ServingPlan, records: Records, totals: Totals
+) -> Sequence[Mapping[str, float | int | str]]:
     workload, class_of = plan.scenario.workload, serving.inputs.requests.class_of
     if class_of is None:
-        return {}
-    rows = class_rows(
+        return ()
+    return class_rows(
         records,
         classes=workload.classes,
         common=workload.slo,
         class_of=class_of,
         front_end_s=serving.pool.step_table.front_end_s,
-        makespan_s=engine.totals().makespan_s,
+        makespan_s=totals.makespan_s,
     )
-    return {"classes": rows}
 
 
-def _money(
-    plan: Plan, metrics: Mapping[str, float | int | str], totals: Totals, *, utilisation: float
-) -> dict[str, Term]:
+def _money(plan: Plan, metrics: Mapping[str, float | int | str], runs: Sequence[_Served]) -> dict[str, Term]:
     """Power, running cost and cost per token at the measured utilisation and throughput.
 
     Input and output share the bill by the tokens that passed through the layers (a convention: a mixed
     iteration reads the weights once for both).
     """
-    count = len(plan.serving.inputs.requests) if plan.serving else 0
+    count = sum(len(run.records.arrival_s) for run in runs)
+    chip_time = _mean([run.chip_time for run in runs])
+    utilisation = 1.0 - chip_time["queue"] - chip_time["failure"]
+    prefill_share = sum(run.prefill_token_fraction for run in runs) / len(runs)
 
     def measured(value: float, name: str) -> Term:
         return simulated(value, name, statistic="mean", count=count, seed=plan.seed)
@@ -340,8 +397,7 @@ def _money(
             float(metrics.get("serving.output_token_per_s", 0.0)), "output_token_per_s"
         ),
     }
-    tokens = totals.prefill_token_sum + totals.decode_sequence_sum
-    share = measured(totals.prefill_token_sum / tokens if tokens else 0.0, "prefill_token_fraction")
+    share = measured(prefill_share, "prefill_token_fraction")
     return (
         plan.cost.terms(used)
         | plan.cost.token_terms(**rates, utilisation=used)

@@ -23,6 +23,7 @@ from explorer.charts import (
     reliability,
     serving,
     serving_classes,
+    serving_precision,
     style,
     topology,
     training_iteration,
@@ -221,6 +222,8 @@ def _serving(result: Result | None, baseline: Result | None) -> Panel:
             serving.percentiles(result, baseline),
             serving_classes.attainment(result, baseline),
             serving_classes.times(result, baseline),
+            serving_precision.replications(result),
+            serving_precision.steady_state(result),
         ),
     )
 

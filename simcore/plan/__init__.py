@@ -27,6 +27,7 @@ from simcore.plan.closed_forms import (
 )
 from simcore.plan.digest import ENGINE_VERSION, digest_of
 from simcore.plan.prefixes import check_prefix_caching, prefix_warnings
+from simcore.plan.requests import requests_of
 from simcore.plan.resolve import Hardware, length_warnings, resolve_hardware, resolve_model
 from simcore.plan.serving import build_pool, resolve_parallelism
 from simcore.plan.slices import plan_slices
@@ -46,7 +47,7 @@ from simcore.scenario.schema import Workload
 from simcore.workload.arrivals import Trace
 from simcore.workload.lengths import Preset
 from simcore.workload.presets import LengthPreset, length_presets
-from simcore.workload.requests import Requests, draw_requests
+from simcore.workload.requests import Requests
 from simcore.workload.traces import TraceTable
 
 __all__ = ["ENGINE_VERSION", "OperatingPoint", "Plan", "PoolPlan", "ServingPlan", "TrainingPlan", "plan"]
@@ -156,7 +157,7 @@ def _serving(
         kv_dtype=kv_dtype,
     )
     replicas = _replica_count(spec.replica_count, parallelism.replica_chip_count, chip_count)
-    requests = _requests(scenario, architecture.max_position, trace)
+    requests = requests_of(scenario, architecture.max_position, seed=scenario.run.seed, trace=trace)
     inputs = PoolInputs(
         architecture=architecture,
         server=hardware.server,
@@ -184,19 +185,6 @@ def _serving(
         *prefix_warnings(spec, requests),
         *_serving_warnings(requests, idle, pool, spec.kv.allocator),
     ]
-
-
-def _requests(scenario: Scenario, max_position: int, trace: TraceTable | None) -> Requests:
-    workload, wanted = scenario.workload, scenario.serving.max_model_len
-    return draw_requests(
-        workload.arrivals,
-        workload.lengths,
-        request_count=workload.request_count,
-        seed=scenario.run.seed,
-        trace=trace,
-        max_model_len=wanted if isinstance(wanted, int) else max_position,
-        classes=workload.classes,
-    )
 
 
 def _replica_count(wanted: int | str, replica_chip_count: int, chip_count: int) -> int:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from simcore.errors import Message
 from simcore.fabric import Fabric
+from simcore.plan.requests import is_drawn
 from simcore.scenario import Scenario
 
 
@@ -70,6 +71,7 @@ def unused_inputs(scenario: Scenario, fabric: Fabric) -> list[Message]:
         *always,
         *_other_work(scenario),
         *_behind_classes(scenario),
+        *_nothing_random(scenario),
         *_slice_inputs(scenario),
         *_single_tier(scenario, fabric),
     ]
@@ -100,6 +102,26 @@ def _behind_classes(scenario: Scenario) -> Iterator[Message]:
                 params={"count": len(classes)},
                 path=path,
             )
+
+
+def _nothing_random(scenario: Scenario) -> Iterator[Message]:
+    """Replications of what no seed changes."""
+    workload = scenario.workload
+    if scenario.run.replications == 1:
+        return
+    if workload.kind != "serving":
+        yield Message(
+            code="input.no_effect",
+            template="has no effect: workload.kind is {kind}",
+            params={"kind": workload.kind},
+            path="run.replications",
+        )
+    elif not is_drawn(scenario):
+        yield Message(
+            code="input.no_effect",
+            template="has no effect: no seed changes what is served",
+            path="run.replications",
+        )
 
 
 def _was_set(scenario: Scenario, path: str) -> bool:

@@ -2,7 +2,7 @@
 
 `arrival_s` to `finish_s` are the engine's own; `ttft_s` and `e2e_s` are a client's and so hold the front end's
 time as well, like the metrics. What does not apply is empty: the instants of a rejected request, the time per
-output token of an answer of one token.
+output token of an answer of one token, the replica of a request that was sent to none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from simcore.errors import InputError
-from simcore.serving.records import Records
+from simcore.serving.records import Floats, Records
 from simcore.serving.state import FINISHED, REJECTED
 
 SUFFIXES: Final = (".csv", ".parquet")
@@ -55,22 +55,27 @@ def record_columns(
     columns = {
         "request": np.arange(len(records.arrival_s)),
         "status": np.array([_STATUS.get(code, "unfinished") for code in range(3)])[records.status],
-        "replica": records.replica,
+        "replica": np.ma.masked_less(records.replica, 0),
         "input_tokens": records.input_tokens,
         "output_tokens": records.output_tokens,
         "arrival_s": records.arrival_s,
-        "scheduled_s": records.scheduled_s,
-        "first_token_s": records.first_token_s,
-        "finish_s": records.finish_s,
-        "queue_s": records.queue_s,
-        "ttft_s": records.ttft_s + front_end_s,
-        "tpot_s": np.where(answered, (records.finish_s - records.first_token_s) / gaps, np.nan),
-        "e2e_s": records.e2e_s + front_end_s,
+        "scheduled_s": _where_known(records.scheduled_s),
+        "first_token_s": _where_known(records.first_token_s),
+        "finish_s": _where_known(records.finish_s),
+        "queue_s": _where_known(records.queue_s),
+        "ttft_s": _where_known(records.ttft_s + front_end_s),
+        "tpot_s": _where_known(np.where(answered, records.finish_s - records.first_token_s, np.nan) / gaps),
+        "e2e_s": _where_known(records.e2e_s + front_end_s),
         "preemption_count": records.preemption_count,
     }
     if class_of is not None:
         columns["class"] = np.array(classes)[class_of]
     return columns
+
+
+def _where_known(values: Floats) -> Any:
+    """NaN is masked, and a masked value is written as nothing."""
+    return np.ma.masked_invalid(values)
 
 
 def write_records(columns: Columns, path: str) -> None:
@@ -81,7 +86,7 @@ def write_records(columns: Columns, path: str) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    table = {name: pyarrow.array(values, from_pandas=True) for name, values in columns.items()}
+    table = {name: pyarrow.array(values) for name, values in columns.items()}
     pyarrow.parquet.write_table(pyarrow.table(table), path)
 
 
@@ -91,10 +96,4 @@ def _write_csv(columns: Columns, path: str) -> None:
         writer.writerow(columns)
         for begin in range(0, len(columns["request"]), _ROWS_AT_A_TIME):
             piece = slice(begin, begin + _ROWS_AT_A_TIME)
-            writer.writerows(zip(*(_cells(values[piece]) for values in columns.values()), strict=True))
-
-
-def _cells(values: Any) -> list[Any]:
-    """Python values, with nothing in the place of what is not a number."""
-    cells = values.tolist()
-    return cells if values.dtype.kind != "f" else ["" if cell != cell else cell for cell in cells]
+            writer.writerows(zip(*(values[piece].tolist() for values in columns.values()), strict=True))

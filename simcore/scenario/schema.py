@@ -34,6 +34,7 @@ from simcore.workload.lengths import Lengths, LogNormal
 
 MAX_CHIPS = 1_048_576
 MAX_REQUESTS = 5_000_000
+MAX_REPLICATIONS = 32
 
 Slug = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[a-z0-9][a-z0-9.\-]*$")]
 
@@ -103,10 +104,10 @@ class Serving(Spec):
 
 
 class RunOptions(Spec):
-    """Seed of the random streams."""
+    """Seed of the random streams, and how many seeds are run."""
 
     seed: int = Field(default=1, ge=0, le=2**63 - 1)
-    replications: Literal[1] = 1
+    replications: int = Field(default=1, ge=1, le=MAX_REPLICATIONS)
 
 
 class Scenario(Spec):

@@ -15,7 +15,6 @@ from simcore.scenario import Scenario
     [
         ({"hardware": {"pools": [{"name": "a"}]}}, "hardware.pools: got .* nothing of this kind is modelled"),
         ({"serving": {"kv": {"offload": ["host"]}}}, "serving.kv.offload: got .* so leave it empty"),
-        ({"run": {"replications": 5}}, "run.replications: got 5; only 1 is modelled"),
     ],
 )
 def test_what_is_not_modelled_is_named(section: dict[str, Any], message: str) -> None:

@@ -69,6 +69,11 @@ class Routing(NamedTuple):
     homes: Any  # by entry of the prefix chains: the lane that was last sent it, -1: none
 
 
+def is_drawn(router: Router) -> bool:
+    """Whether a seed changes where requests go."""
+    return router.kind in _DRAWS
+
+
 def lanes_used(router: Router, request_count: int, lane_count: int) -> int:
     """How many lanes, from the first on, can get a request at all; at least one.
 

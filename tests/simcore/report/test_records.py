@@ -18,7 +18,7 @@ THREE = Records(
     input_tokens=np.array([20, 30, 5000]),
     output_tokens=np.array([11, 1, 10]),
     preemption_count=np.array([0, 2, 0], np.int32),
-    replica=np.array([0, 1, 0], np.int32),
+    replica=np.array([0, 1, -1], np.int32),
     status=np.array([FINISHED, FINISHED, REJECTED], np.int32),
 )
 
@@ -33,7 +33,10 @@ def test_a_row_holds_what_a_client_saw(tmp_path: Path) -> None:
     assert (first["status"], refused["status"]) == ("finished", "rejected")
     assert short["tpot_s"] == ""
     assert short["preemption_count"] == "2"
-    assert {refused[name] for name in ("scheduled_s", "finish_s", "ttft_s", "e2e_s", "queue_s")} == {""}
+    assert {
+        refused[name] for name in ("scheduled_s", "finish_s", "ttft_s", "e2e_s", "queue_s", "replica")
+    } == {""}
+    assert short["replica"] == "1"
     assert refused["input_tokens"] == "5000"
 
 

@@ -178,6 +178,7 @@ WRONG = [
     ),
     ("{name: x, workload: {request_count: 1e18}}", "workload.request_count", "less than or equal to 5000000"),
     ("{name: x, workload: {slo: {attainment_fraction: 95}}}", "workload.slo.attainment_fraction", "got 95"),
+    ("{name: x, run: {replications: 33}}", "run.replications", "less than or equal to 32"),
     (
         "{name: x, serving: {parallelism: {tp: 0}}}",
         "serving.parallelism.tp",

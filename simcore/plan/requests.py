@@ -1,0 +1,69 @@
+"""The requests of a scenario, and the plan again with those of other seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from simcore.plan.serving import build_pool
+from simcore.plan.types import Plan, ServingPlan
+from simcore.scenario import Scenario
+from simcore.scenario.schema import Workload
+from simcore.serving import routers
+from simcore.streams import stream
+from simcore.workload.requests import Requests, draw_requests
+from simcore.workload.traces import TraceTable
+
+
+def requests_of(
+    scenario: Scenario, max_position: int, *, seed: int, trace: TraceTable | None = None
+) -> Requests:
+    """What a scenario draws under a seed, cut to the length that the model is served with."""
+    workload, wanted = scenario.workload, scenario.serving.max_model_len
+    return draw_requests(
+        workload.arrivals,
+        workload.lengths,
+        request_count=workload.request_count,
+        seed=seed,
+        trace=trace,
+        max_model_len=wanted if isinstance(wanted, int) else max_position,
+        classes=workload.classes,
+    )
+
+
+def is_drawn(scenario: Scenario) -> bool:
+    """Whether anything that is served depends on the seed."""
+    return are_drawn(scenario.workload) or routers.is_drawn(scenario.serving.router)
+
+
+def are_drawn(workload: Workload) -> bool:
+    """Whether the requests depend on the seed: equal ones in a closed loop do not.
+
+    Nor do the rows of a trace; which class each is of does, and is left at the first draw.
+    """
+    if workload.arrivals.kind == "trace":
+        return False
+    lengths = [workload.lengths, *(one.lengths for one in workload.classes if one.lengths is not None)]
+    alike = all(one.kind == "constant" for one in lengths) and len(workload.classes) <= 1
+    return workload.arrivals.kind != "closed_loop" or not alike
+
+
+def replications(plan: Plan) -> Iterator[Plan]:
+    """The plan under its further seeds, which follow from its own: `run.replications - 1` of them.
+
+    What no seed changes has none.
+    """
+    scenario, serving = plan.scenario, plan.serving
+    if serving is None or not is_drawn(scenario):
+        return
+    for place in range(1, scenario.run.replications):
+        seed = int(stream(plan.seed, "replication", place).integers(2**63))
+        yield replace(plan, seed=seed, serving=_redrawn(scenario, serving, seed))
+
+
+def _redrawn(scenario: Scenario, serving: ServingPlan, seed: int) -> ServingPlan:
+    if not are_drawn(scenario.workload):
+        return serving
+    requests = requests_of(scenario, serving.inputs.architecture.max_position, seed=seed)
+    inputs = replace(serving.inputs, requests=requests)
+    return replace(serving, inputs=inputs, pool=build_pool(inputs, serving.pool.chip))
