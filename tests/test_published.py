@@ -33,3 +33,11 @@ def test_a_wrong_answer_would_be_missed() -> None:
     wrong = type(row)(fact=fact, got=fact.expected * 1.01 + 1)
     assert not wrong.passed
     assert wrong.is_surprise
+
+
+def test_the_mean_error_of_kv_memory_is_that_of_the_starts_beside_it() -> None:
+    starts = [fact for fact in FACTS if fact.check == "engine_log" and fact.inputs["ask"] == "kv_mem"]
+    errors = [abs(fact.evaluate().error) for fact in starts]
+    (mean,) = (fact.evaluate().got for fact in FACTS if fact.id == "KV-mean")
+    assert len(errors) >= 45
+    assert mean == pytest.approx(sum(errors) / len(errors))

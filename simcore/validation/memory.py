@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import yaml
 from numpy.typing import NDArray
 
 from simcore.catalog import default_catalog
@@ -30,6 +32,7 @@ from simcore.simulate import Result, simulate
 
 Inputs = Mapping[str, Any]
 _GIB: Final = 2.0**30
+_LOGS: Final = Path(__file__).parent / "data" / "engine_logs.yaml"
 # Figure 2 of SOSP'23: OPT-13B on an A100-40GB, 12 GiB of KV, ShareGPT's mean lengths cut to 2,048 in all. The
 # answers' variation is what the figure itself implies: 13.3 % of the slots reserved for later tokens.
 _SLOTS: Final = 15_728
@@ -73,6 +76,20 @@ def _engine_log(inputs: Inputs) -> float:
         "max_concurrency": found.max_concurrency.value,
     }
     return answers[inputs["ask"]]
+
+
+def _engine_log_error(inputs: Inputs) -> float:
+    """Mean relative error of one answer over all starts whose configuration alone is given."""
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    facts = yaml.load(_LOGS.read_text(encoding="utf-8"), Loader=loader)["facts"]
+    errors = [
+        abs(_engine_log(fact["inputs"]) / fact["expected"] - 1.0)
+        for fact in facts
+        if fact["check"] == "engine_log"
+        and fact["inputs"]["ask"] == inputs["ask"]
+        and "kv_cache_gib" not in fact["inputs"]
+    ]
+    return sum(errors) / len(errors)
 
 
 # ---- models ------------------------------------------------------------------------------------------
@@ -306,6 +323,7 @@ MEMORY_CHECKS: Final[Mapping[str, Callable[[Inputs], float]]] = {
     "decode_floor": _decode_floor_s,
     "decode_law": _decode_law,
     "engine_log": _engine_log,
+    "engine_log_error": _engine_log_error,
     "kv_share": _kv_share,
     "kv_slots": _kv_slots,
     "kv_use": _kv_use,
