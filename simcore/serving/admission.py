@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from simcore.compiled import inlined
+from simcore.compiled import compiled_in_place, inlined
 from simcore.spec import Spec
 
 
@@ -27,13 +27,13 @@ def in_line(lane: Any, setup: Any) -> int:
     return int(lane.waiting if lane.left > 0 else lane.waiting + lane.running - setup.max_num_seqs)
 
 
-@inlined
+@compiled_in_place
 def is_full(lanes: Any, setup: Any, index: int) -> bool:
     """Whether a newcomer would have to join the line of a replica that is as long as it may be.
 
     The lanes of a replica, one for each batch in flight, share its line.
     """
-    if setup.max_queue_length < 0 or in_line(lanes[index], setup) < 0:
+    if in_line(lanes[index], setup) < 0:
         return False
     first = index - index % setup.lanes_per_replica
     length = 0

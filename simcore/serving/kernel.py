@@ -460,7 +460,7 @@ def arrive(
         return -1
     index = choose(clock, lanes, phases, setup, prefix, routing, request, now)
     lane = lanes[index]
-    full = is_full(lanes, setup, index)
+    full = setup.max_queue_length >= 0 and is_full(lanes, setup, index)
     if not full and lane.running + lane.waiting == lane.ring_size and lane.ring_size < setup.most_seats:
         clock.growing = index
         return -2
@@ -479,7 +479,8 @@ def arrive(
     lane.queue_last = request
     lane.waiting += 1
     lane.line_blocks += blocks_of_prompt(rows, setup, request, inputs[request])
-    routed(clock, lane, setup, prefix, routing, request, index)
+    if setup.router != 0:
+        routed(clock, lane, setup, prefix, routing, request, index)
     if lane.order < 0:
         return index
     # A newcomer behind others, or without a seat, cannot change the run.

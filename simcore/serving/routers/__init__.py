@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from simcore.compiled import inlined
+from simcore.compiled import compiled_in_place, inlined
 from simcore.errors import InputError
 from simcore.serving.routers import (
     least_kv,
@@ -122,9 +122,17 @@ def set_up(head: Any, router: Router, lane_count: int) -> None:
 def choose(
     clock: Any, lanes: Any, phases: Any, setup: Any, prefix: Any, routing: Any, request: int, now: float
 ) -> int:
-    """The lane for a request, by the router that the setup names."""
+    """The lane for a request, by the router that the setup names. The one that reads nothing costs nothing."""
     if setup.router == 0:
         return _round_robin(clock, setup)
+    return _looked_up(clock, lanes, phases, setup, prefix, routing, request, now)
+
+
+@compiled_in_place
+def _looked_up(
+    clock: Any, lanes: Any, phases: Any, setup: Any, prefix: Any, routing: Any, request: int, now: float
+) -> int:
+    """The lane by one of the routers that draw or look."""
     if setup.router == 1:
         return _random(setup, routing, request)
     if setup.router == 2:
@@ -136,9 +144,9 @@ def choose(
     return _prefix_affinity(clock, lanes, setup, prefix, routing, request)
 
 
-@inlined
+@compiled_in_place
 def routed(clock: Any, lane: Any, setup: Any, prefix: Any, routing: Any, request: int, index: int) -> None:
-    """A request stands in the line of a lane."""
+    """A request stands in the line of a lane; nothing that `round_robin` would have to know."""
     clock.last_lane = index
     if setup.tracking == 1:
         note(routing.loads, index, lane.running + lane.waiting)

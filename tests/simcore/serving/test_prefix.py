@@ -212,6 +212,22 @@ def test_overlapping_requests_compute_what_they_share_twice_and_hold_it_once() -
     assert run._lanes[0].cached_blocks == 16
 
 
+@pytest.mark.parametrize("kind", SCHEDULERS)
+def test_more_sequences_than_blocks_can_run_on_one_shared_block(kind: str) -> None:
+    """A dozen equal prompts of one block each: once it is computed they hold it together, with a seat each."""
+    requests = Requests(
+        arrival_s=np.append(0.0, np.full(12, 10.0)),
+        input_tokens=np.full(13, BLOCK),
+        output_tokens=np.ones(13, np.int64),
+        chains=(np.arange(14), np.full(13, 7)),
+    )
+    run = caching(requests, kind=kind, block_count=2)
+    run.run()
+    assert run.hit_tokens.tolist() == [0, *[BLOCK - 1] * 12]
+    assert len(set(run.records().finish_s[1:].tolist())) == 1
+    assert run._lanes[0].free_blocks == 2
+
+
 def test_a_preempted_sequence_finds_its_prompt_again() -> None:
     """Tight memory: the one that is put off had 512 tokens that another holds; it computes the rest only."""
     requests = Requests(
