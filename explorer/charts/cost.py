@@ -81,10 +81,10 @@ def _row(row: Mapping[str, Any]) -> tuple[Cell, ...]:
 
 def _item(row: Mapping[str, Any]) -> str:
     names = {
-        "chips": _("Chips"),
+        "chips": wording.capitalised(_("chips")),
         "servers": _("Servers"),
         "nics": _("NICs"),
-        "switches": _("Switches"),
+        "switches": wording.capitalised(_("switches")),
         "transceivers": _("Transceivers"),
         "optical_switches": _("Optical switches"),
         "copper_cables": _("Copper cables"),

@@ -45,9 +45,9 @@ _SHELF_COLUMNS: Final = {
 def kind_label(kind: str) -> str:
     """A shelf of the catalog."""
     names = {
-        "chips": _("Chips"),
+        "chips": wording.capitalised(_("chips")),
         "servers": _("Servers"),
-        "switches": _("Switches"),
+        "switches": wording.capitalised(_("switches")),
         "optics": _("Optics"),
         "optical_switches": _("Optical switches"),
         "models": _("Models"),
