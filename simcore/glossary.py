@@ -176,6 +176,8 @@ _FIELDS: Final = (
     _entry("cp", "Context parallel", "Chips that share one sequence.", symbol="CP"),
     _entry("serving.replica_count", "Replicas", "Copies of the model; auto uses all chips."),
     _entry("serving.scheduler.kind", "Scheduler", "How prefill and decode share an iteration."),
+    _entry("serving.scheduler.queue", "Waiting line", "Who is admitted first of those who wait."),
+    _entry("prediction_cv", "Prediction error", "Spread of the predicted answer length around the true one."),
     _entry("max_num_seqs", "Running, max", "Sequences in one iteration at most."),
     _entry("max_num_batched_tokens", "Token budget", "Tokens in one iteration at most."),
     _entry(

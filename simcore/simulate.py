@@ -33,6 +33,7 @@ from simcore.serving.engine import Engine
 from simcore.serving.estimate import disagreement
 from simcore.serving.intervals import mean_metrics, replication_rows, steady_rows
 from simcore.serving.metrics import ServingMetrics, serving_metrics
+from simcore.serving.queue_order import ranks, starvation
 from simcore.serving.records import Records, Totals
 from simcore.why import Term, simulated
 
@@ -186,7 +187,13 @@ def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEven
     tables = _serving_tables(serving, runs)
     if len(runs) > 1:
         tables["replications"] = replication_rows(measured)
-    warnings = (*first.outcome.warnings, *disagreement(plan.metrics, metrics))
+    warnings = (
+        *first.outcome.warnings,
+        *disagreement(plan.metrics, metrics),
+        *starvation(
+            serving.pool.scheduler.queue, first.records, slo_ttft_s=plan.scenario.workload.slo.ttft_s
+        ),
+    )
     emit(
         "stage",
         {
@@ -212,7 +219,7 @@ def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEven
 
 
 def _served(plan: Plan, serving: ServingPlan, emit: OnEvent) -> _Served:
-    engine = _engine(serving, plan.seed)
+    engine = _engine(plan, serving)
     series = _streamed(engine, len(serving.inputs.requests), emit)
     records, totals = engine.records(), engine.totals()
     outcome = _outcome(plan, serving, engine, records)
@@ -253,8 +260,8 @@ def _mean(shares: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: float(np.mean([one[name] for one in shares])) for name in shares[0]}
 
 
-def _engine(serving: ServingPlan, seed: int) -> Engine:
-    pool = serving.pool
+def _engine(plan: Plan, serving: ServingPlan) -> Engine:
+    pool, spec = serving.pool, serving.inputs.spec.scheduler
     return Engine(
         pool.step_table,
         scheduler=pool.scheduler,
@@ -267,7 +274,14 @@ def _engine(serving: ServingPlan, seed: int) -> Engine:
         chains=prefix_chains(serving),
         admission=serving.inputs.spec.admission,
         lanes_per_replica=pool.parallelism.pp,
-        seed=seed,
+        seed=plan.seed,
+        ranks=ranks(
+            pool.scheduler.queue,
+            serving.inputs.requests,
+            classes=plan.scenario.workload.classes,
+            prediction_cv=getattr(spec, "prediction_cv", 0.0),
+            seed=plan.seed,
+        ),
     )
 
 

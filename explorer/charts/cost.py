@@ -81,10 +81,10 @@ def _row(row: Mapping[str, Any]) -> tuple[Cell, ...]:
 
 def _item(row: Mapping[str, Any]) -> str:
     names = {
-        "chips": wording.capitalised(_("chips")),
+        "chips": _("Chips"),
         "servers": _("Servers"),
         "nics": _("NICs"),
-        "switches": wording.capitalised(_("switches")),
+        "switches": _("Switches"),
         "transceivers": _("Transceivers"),
         "optical_switches": _("Optical switches"),
         "copper_cables": _("Copper cables"),

@@ -291,7 +291,7 @@ def _drawing(plotted: Sequence[Row], roofs: Sequence[Row]) -> Roofline:
         for row in plotted
     ]
     return Roofline(
-        points=_points(found, roofs=lines[1:]),
+        points=_points(found),
         roofs=tuple(lines),
         x_ticks=tuple(Tick(at=x(10.0**power), text=_plain(power)) for power in _powers(x_low, x_high)),
         y_ticks=tuple(
@@ -319,11 +319,9 @@ def _plain(power: int) -> str:
     return f"{10**power:,}" if power >= 0 else f"{10.0**power:g}"
 
 
-def _points(found: Sequence[tuple[Row, float, float, float]], *, roofs: Sequence[Roof]) -> tuple[Point, ...]:
-    """Large operators are labelled, beside their mark, none over another label or the name of a roof."""
-    taken = [
-        (_RIGHT - 18.0, roof.y2 - 6.0) for roof in roofs
-    ]  # names end at the right, on the smallest screen too
+def _points(found: Sequence[tuple[Row, float, float, float]]) -> tuple[Point, ...]:
+    """Large operators are labelled, beside their mark, none over another label."""
+    taken: list[tuple[float, float]] = []
     points = []
     for row, x, y, share in sorted(found, key=lambda one: -one[3]):
         # gradients of an operator stand where its forward does

@@ -39,7 +39,7 @@ def _chart(at: int, run: ReplayCurves) -> Chart:
         x=style.axis(title=_("Seconds since the first request")),
         y=style.axis(title=_("Requests")),
         showlegend=True,
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        legend={"orientation": "h", "y": 1.16, "x": 0},
     )
     return Chart(
         slug=f"replay-{at}",

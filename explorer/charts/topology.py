@@ -136,7 +136,7 @@ def _tier_label(kind: str, node: Mapping[str, Any], nodes: Sequence[Mapping[str,
         return names.get(kind) or wording.term(str(node.get("label") or kind))
     domains = next((int(one["count"]) for one in nodes if one["kind"] == "server"), 0)
     if domains < 2:
-        return wording.capitalised(_("chips"))
+        return _("Chips")
     size = -(-int(node["count"]) // domains)
     return _("Chips, %(domains)s scale-up domains of %(size)s") % {
         "domains": f"{domains:,}",

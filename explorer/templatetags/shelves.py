@@ -45,9 +45,9 @@ _SHELF_COLUMNS: Final = {
 def kind_label(kind: str) -> str:
     """A shelf of the catalog."""
     names = {
-        "chips": wording.capitalised(_("chips")),
+        "chips": _("Chips"),
         "servers": _("Servers"),
-        "switches": wording.capitalised(_("switches")),
+        "switches": _("Switches"),
         "optics": _("Optics"),
         "optical_switches": _("Optical switches"),
         "models": _("Models"),

@@ -33,7 +33,11 @@ def requests_of(
 
 def is_drawn(scenario: Scenario) -> bool:
     """Whether anything that is served depends on the seed."""
-    return are_drawn(scenario.workload) or routers.is_drawn(scenario.serving.router)
+    spec = scenario.serving
+    scheduler = spec.scheduler
+    errs = getattr(scheduler, "prediction_cv", 0.0) > 0
+    guessed = errs and getattr(scheduler, "queue", "fcfs") == "shortest_predicted"
+    return are_drawn(scenario.workload) or routers.is_drawn(spec.router) or guessed
 
 
 def are_drawn(workload: Workload) -> bool:

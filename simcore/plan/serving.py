@@ -210,6 +210,7 @@ def _scheduler(spec: Serving, kv: KvBudget) -> SchedulerParameters:
         max_num_seqs=max(1, kv.max_num_seqs // lanes),
         max_num_batched_tokens=kv.max_num_batched_tokens,
         long_prefill_token_threshold=getattr(spec.scheduler, "long_prefill_token_threshold", 0),
+        queue=getattr(spec.scheduler, "queue", "fcfs"),
     )
 
 

@@ -72,6 +72,7 @@ def unused_inputs(scenario: Scenario, fabric: Fabric) -> list[Message]:
         *_other_work(scenario),
         *_behind_classes(scenario),
         *_nothing_random(scenario),
+        *_line_order(scenario),
         *_slice_inputs(scenario),
         *_single_tier(scenario, fabric),
     ]
@@ -121,6 +122,30 @@ def _nothing_random(scenario: Scenario) -> Iterator[Message]:
             code="input.no_effect",
             template="has no effect: no seed changes what is served",
             path="run.replications",
+        )
+
+
+def _line_order(scenario: Scenario) -> Iterator[Message]:
+    """What only another order of the waiting line would read."""
+    scheduler, classes = scenario.serving.scheduler, scenario.workload.classes
+    queue = getattr(scheduler, "queue", "fcfs")
+    if queue != "shortest_predicted" and getattr(scheduler, "prediction_cv", 0.0):
+        yield Message(
+            code="input.no_effect",
+            template="has no effect: lengths are predicted only where serving.scheduler.queue is shortest_predicted",
+            path="serving.scheduler.prediction_cv",
+        )
+    if queue == "priority" and len({one.priority for one in classes}) < 2:
+        yield Message(
+            code="input.no_effect",
+            template="has no effect: all requests have one priority; give workload.classes different ones",
+            path="serving.scheduler.queue",
+        )
+    if queue != "priority" and len({one.priority for one in classes}) > 1:
+        yield Message(
+            code="input.no_effect",
+            template="priorities have no effect: set serving.scheduler.queue to priority",
+            path="workload.classes",
         )
 
 

@@ -43,6 +43,8 @@ def vllm_command(plan: Plan) -> str:
     comments += _stored(plan.scenario.serving.weights_dtype)
     if serving.pool.scheduler.kind == "static_batch":
         comments.append("vLLM does not batch statically: this line serves with its own scheduler")
+    if serving.pool.scheduler.queue == "shortest_predicted":
+        comments.append("vLLM predicts no lengths: this line serves first come, first served")
     lines = [f"vllm serve {shlex.quote(model)}", *(f"  {' '.join(words)}" for words in options)]
     return "\n".join([*(f"# {line}" for line in comments), " \\\n".join(lines)]) + "\n"
 
@@ -67,6 +69,7 @@ def _options(spec: Serving, serving: ServingPlan) -> list[list[str]]:
         ("--max-num-seqs", _unless(spec.scheduler.max_num_seqs, "auto")),
         ("--max-num-batched-tokens", _unless(spec.scheduler.max_num_batched_tokens, "auto")),
         ("--long-prefill-token-threshold", pool.scheduler.long_prefill_token_threshold or None),
+        ("--scheduling-policy", "priority" if pool.scheduler.queue == "priority" else None),
         ("--gpu-memory-utilization", f"{kv.gpu_memory_utilization:g}"),
         ("--block-size", _unless(kv.block_size, 16)),
         ("--kv-cache-dtype", _DTYPE.get(kv.dtype, kv.dtype) if kv.dtype != "auto" else None),

@@ -41,6 +41,7 @@ _OPTIONS: Final = {
     "--max-num-seqs": ("serving.scheduler.max_num_seqs", "tokens"),
     "--max-num-batched-tokens": ("serving.scheduler.max_num_batched_tokens", "tokens"),
     "--long-prefill-token-threshold": ("serving.scheduler.long_prefill_token_threshold", int),
+    "--scheduling-policy": ("serving.scheduler.queue", str),
     "--gpu-memory-utilization": ("serving.kv.gpu_memory_utilization", float),
     "--block-size": ("serving.kv.block_size", int),
     "--kv-cache-dtype": ("serving.kv.dtype", "dtype"),

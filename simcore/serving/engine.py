@@ -50,12 +50,16 @@ class Engine:
         admission: Admission | None = None,
         lanes_per_replica: int = 1,
         seed: int = 1,
+        ranks: Floats | None = None,
     ) -> None:
         """Without a reservation, blocks are taken as sequences grow; with chains, prompts share their prefixes.
 
         `replica_count` counts lanes, of which a replica has one for each batch in flight; admission bounds the line
-        of a replica. Raises InputError where the router cannot look after so many.
+        of a replica; with ranks, one per request, lines are in their order, the lowest first. Raises InputError where
+        the router cannot look after so many.
         """
+        if ranks is not None and scheduler.kind == "static_batch":
+            raise ValueError("static batches are formed first come first served")
         if chains is not None and reservation is not None:
             raise ValueError("prefixes are shared between pages, so there is no reservation beside chains")
         if block_count < 1:
@@ -100,6 +104,9 @@ class Engine:
         self._rows["replica"] = -1
         for name in ("first_token_s", "finish_s", "scheduled_s"):
             self._rows[name] = math.nan
+        if ranks is not None:
+            self._setup[0].ranked = 1
+            self._rows["rank"] = ranks
         if reservation is not None:
             self._lanes["tree_base"] = np.arange(used) * (2 << levels_for(block_count))
             self._rows["reserved"] = np.minimum(reservation.blocks, block_count + 1)

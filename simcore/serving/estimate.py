@@ -64,9 +64,10 @@ class LaneLoad:
 def latency_terms(lane: LaneLoad, table: StepTimeTable, scheduler: SchedulerParameters) -> dict[str, Term]:
     """`serving.estimate.{ttft_s,tpot_s}`; empty where load leaves no steady state or nothing is decoded.
 
-    And for static batches, which nobody joins: waits there are those for a batch to end, not for a seat.
+    And for static batches, which nobody joins, and for lines in another order than that of arrival: waits there are
+    those for a batch to end, or for whoever ranks before.
     """
-    if scheduler.kind == "static_batch":
+    if scheduler.kind == "static_batch" or scheduler.queue != "fcfs":
         return {}
     if lane.curve.mix.decode_steps == 0 or not 0 < lane.load_ratio < HIGHEST_LOAD:
         return {}

@@ -40,6 +40,7 @@ from simcore.serving.state import (
     SAMPLES_FULL,
     STUCK,
 )
+from simcore.serving.waiting import join_line
 
 _SHIFT = 52 - GAP_BINS_PER_OCTAVE_LOG2
 _OFFSET = (1023 + GAP_LOWEST_EXPONENT) << GAP_BINS_PER_OCTAVE_LOG2
@@ -472,7 +473,9 @@ def arrive(
         reject(clock, rows, arrival, request, now)
         return -1
     rows[request].after = -1
-    if lane.queue_first < 0:
+    if setup.ranked == 1:
+        join_line(lane, rows, request)
+    elif lane.queue_first < 0:
         lane.queue_first = request
     else:
         rows[lane.queue_last].after = request
@@ -484,7 +487,8 @@ def arrive(
     if lane.order < 0:
         return index
     # A newcomer behind others, or without a seat, cannot change the run.
-    if lane.steps > 1 and lane.waiting == 1 and lane.running < setup.max_num_seqs:
+    first = lane.waiting == 1 or (setup.ranked == 1 and lane.stack_count == 0 and lane.queue_first == request)
+    if lane.steps > 1 and first and lane.running < setup.max_num_seqs:
         steps = steps_until(lane.rate_s, lane.slope_s, now - lane.start_s, lane.steps)
         if steps < lane.steps:
             lane.steps = steps

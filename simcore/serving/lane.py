@@ -13,6 +13,7 @@ from simcore.compiled import compiled_in_place, inlined
 from simcore.memory.buddy import give, largest_order, order_for, take
 from simcore.memory.kv_pool import blocks_for, phase_after
 from simcore.serving.prefix import hold, let_go
+from simcore.serving.waiting import leave_line
 
 
 @compiled_in_place
@@ -139,7 +140,10 @@ def admit(
     else:
         request = lane.queue_first
         seat.generated = 0
-        lane.queue_first = rows[request].after
+        if setup.ranked == 1:
+            leave_line(lane, rows)
+        else:
+            lane.queue_first = rows[request].after
         rows[request].scheduled_s = now
         if setup.levels >= 0:
             order = order_for(rows[request].reserved)

@@ -76,7 +76,7 @@ LANE: Final = np.dtype(
         ("spare_count", "i8"),  # free seats
         ("stack_count", "i8"),  # preempted sequences; the last one is first in line
         ("group_count", "i8"),  # decodes that wait for a prefill-only iteration, by time of their last token
-        ("queue_first", "i8"),  # linked through rows.after; -1: empty
+        ("queue_first", "i8"),  # linked through rows.after, or the root of a heap; -1: empty
         ("queue_last", "i8"),
         ("last_seat", "i8"),  # running sequences are linked in order of admission; -1: none
         ("barren", "i8"),  # iterations since a token was emitted
@@ -121,13 +121,16 @@ ROW: Final = np.dtype(
         ("first_token_s", "f8"),
         ("finish_s", "f8"),
         ("scheduled_s", "f8"),
+        ("rank", "f8"),  # in the line, lowest first; not read where it is first come first served
         ("after", "i4"),  # next in the lane's queue
+        ("child", "i4"),  # in a ranked line
         ("preemptions", "i4"),
         ("replica", "i4"),
         ("status", "i4"),
         ("reserved", "i4"),  # blocks promised at admission; not read where pages are
         ("first_block", "i4"),  # of the run that was taken
-    ]
+    ],
+    align=True,
 )
 CELL: Final = np.dtype(
     [
@@ -178,6 +181,7 @@ SETUP: Final = np.dtype(
         ("most_seats", "i8"),  # that a lane can ever have taken
         ("max_num_seqs", "i8"),
         ("max_num_batched_tokens", "i8"),
+        ("ranked", "i8"),  # 1: the line is in the order of rows.rank
         ("longest_chunk", "i8"),  # of one prompt in an iteration
         ("block_size", "i8"),
         ("block_shift", "i8"),  # its log2, or -1

@@ -32,12 +32,16 @@ class Slo(Spec):
 
 
 class RequestClass(Spec):
-    """A share of the requests; without lengths or an SLO of its own it has the workload's."""
+    """A share of the requests; without lengths or an SLO of its own it has the workload's.
+
+    `priority` is read by schedulers whose queue goes by it; the lowest is first.
+    """
 
     name: str = Field(min_length=1, max_length=60)
     share_fraction: float = Field(gt=0, le=1)
     lengths: Lengths | None = None
     slo: Slo | None = None
+    priority: int = Field(default=0, ge=-1000, le=1000)
 
 
 def _checked(classes: tuple[RequestClass, ...]) -> tuple[RequestClass, ...]:

@@ -58,15 +58,6 @@ def test_bars_and_lanes_fill_their_step() -> None:
         assert max(ends) == pytest.approx(100.0, abs=0.1)
 
 
-def test_no_label_of_an_operator_stands_on_the_name_of_a_roof() -> None:
-    """On a small screen the name reaches from the right end to the middle."""
-    chart = iteration.roofline(SERVES)
-    assert chart is not None
-    labelled = [point for point in chart.body.points if point.label_y is not None and 60 < point.x < 98]
-    for roof in chart.body.roofs[1:]:
-        assert all(abs(point.label_y - (roof.y2 - 6)) >= 17 for point in labelled)
-
-
 def test_it_speaks_chinese() -> None:
     with translation.override("zh-hans"):
         shown = charts.panel("iteration", SERVES)

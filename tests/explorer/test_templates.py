@@ -14,7 +14,6 @@ from django.utils import translation
 from explorer import charts
 from explorer.charts.style import Delta, Number
 from explorer.forms import outline
-from explorer.templatetags.shelves import kind_label
 from tests.explorer import documents
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -135,9 +134,3 @@ def test_the_page_stays_light_without_plotly() -> None:
 
     files = [*ROOT.glob("static/css/*.css"), *ROOT.glob("static/js/*.js")]
     assert sum(len(gzip.compress(path.read_bytes())) for path in files) < 60_000
-
-
-def test_a_shelf_of_the_catalog_is_not_called_a_count() -> None:
-    with translation.override("zh-hans"):
-        assert (kind_label("chips"), kind_label("switches")) == ("芯片", "交换机")
-    assert (kind_label("chips"), kind_label("switches")) == ("Chips", "Switches")

@@ -51,6 +51,8 @@ REASONED = {
     ("Gamma", "cv"): PURE,
     ("LogNormal", "input_cv"): PURE,
     ("LogNormal", "output_cv"): PURE,
+    ("ChunkedPrefill", "prediction_cv"): PURE,
+    ("Continuous", "prediction_cv"): PURE,
     ("LengthPreset", "rank_correlation"): PURE,
     ("Interval", "mean"): "in the unit of what was averaged",
     ("Interval", "low"): "in the unit of what was averaged",

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from simcore.compiled import inlined
 from simcore.errors import InputError
+from simcore.serving.queue_order import QueueKind
 from simcore.serving.schedulers import chunked_prefill, continuous, static_batch
 from simcore.serving.schedulers.chunked_prefill import ChunkedPrefill
 from simcore.serving.schedulers.continuous import Continuous
@@ -41,6 +42,7 @@ class SchedulerParameters:
     max_num_seqs: int
     max_num_batched_tokens: int
     long_prefill_token_threshold: int = 0
+    queue: QueueKind = "fcfs"
 
     @property
     def longest_chunk_tokens(self) -> int:

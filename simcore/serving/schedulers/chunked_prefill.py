@@ -26,6 +26,7 @@ from simcore.serving.lane import (
     retract,
 )
 from simcore.serving.prefix import find
+from simcore.serving.queue_order import QueueKind
 from simcore.spec import Spec
 
 
@@ -35,6 +36,8 @@ class ChunkedPrefill(Spec):
     kind: Literal["chunked_prefill"] = "chunked_prefill"
     max_num_seqs: Literal["auto"] | Annotated[int, Field(ge=1, le=65_536)] = "auto"
     max_num_batched_tokens: Literal["auto"] | Annotated[int, Field(ge=1, le=1_048_576)] = "auto"
+    queue: QueueKind = "fcfs"
+    prediction_cv: float = Field(default=0.0, ge=0, le=10)  # of the predicted length
     long_prefill_token_threshold: int = Field(default=0, ge=0, le=1_048_576)  # 0: none
 
 

@@ -15,6 +15,7 @@ from pydantic import Field
 from simcore.compiled import inlined
 from simcore.serving.lane import admit, blocks_to_admit, decode_all, first_waiting_tokens, prefill
 from simcore.serving.prefix import find
+from simcore.serving.queue_order import QueueKind
 from simcore.spec import Spec
 
 
@@ -24,6 +25,8 @@ class Continuous(Spec):
     kind: Literal["continuous"] = "continuous"
     max_num_seqs: Literal["auto"] | Annotated[int, Field(ge=1, le=65_536)] = "auto"
     max_num_batched_tokens: Literal["auto"] | Annotated[int, Field(ge=1, le=1_048_576)] = "auto"
+    queue: QueueKind = "fcfs"
+    prediction_cv: float = Field(default=0.0, ge=0, le=10)  # of the predicted length
 
 
 @inlined

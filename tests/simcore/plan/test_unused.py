@@ -45,6 +45,8 @@ BASELINE = simulate(planned({})).metrics
         ("serving.scheduler.kind", "continuous"),
         ("serving.scheduler.max_num_seqs", 2),
         ("serving.scheduler.max_num_batched_tokens", 256),
+        ("serving.scheduler.long_prefill_token_threshold", 64),
+        ("serving.scheduler.prediction_cv", 0.5),
         ("serving.kv.block_size", 64),
         ("serving.kv.dtype", "fp8"),
         ("serving.kv.gpu_memory_utilization", 0.7),

@@ -33,6 +33,7 @@ LINES = (
                 "max_num_seqs": 64,
                 "max_num_batched_tokens": 2048,
                 "long_prefill_token_threshold": 512,
+                "queue": "priority",
             },
         },
     },

@@ -55,7 +55,9 @@ class Reference:
         longest_chunk: int = 0,
         router: str = "round_robin",
         max_queue_length: int | None = None,
+        ranks: np.ndarray | None = None,
     ) -> None:
+        self.ranks = ranks
         self.table, self.kind = table, kind
         self.longest = longest_chunk or max_num_batched_tokens
         self.seats, self.budget = max_num_seqs, max_num_batched_tokens
@@ -129,6 +131,13 @@ class Reference:
             return
         self.last = chosen
         lane.waiting.append(Sequence(request, prompt, answer))
+        if self.ranks is not None:
+            lane.waiting.sort(key=self.turn_of)
+
+    def turn_of(self, sequence: Sequence) -> tuple[int, float, int]:
+        """A preempted one keeps its place at the head, the rest go by rank."""
+        request = sequence.request
+        return (0, 0.0, 0) if self.preemptions[request] else (1, float(self.ranks[request]), request)
 
     def route(self, request: int) -> int:
         count = len(self.lanes)

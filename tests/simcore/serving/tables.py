@@ -79,6 +79,7 @@ def engine(
     longest_chunk: int = 0,
     admission: Admission | None = None,
     seed: int = 1,
+    ranks: np.ndarray | None = None,
 ) -> Engine:
     return Engine(
         affine_table() if table is None else table,
@@ -96,6 +97,7 @@ def engine(
         chains=chains,
         admission=admission,
         seed=seed,
+        ranks=ranks,
     )
 
 

@@ -26,6 +26,7 @@ CASES = st.fixed_dictionaries(
         "tightness": st.sampled_from([0.6, 1.0, 1.7, 50.0]),
         "replica_count": st.sampled_from([1, 1, 2, 3]),
         "window": st.sampled_from([0, 0, 30, 200]),
+        "ranked": st.booleans(),
         "longest_chunk": st.sampled_from([0, 0, 1, 9, 50]),
         "longest_line": st.sampled_from([None, None, 0, 2, 9]),
     }
@@ -58,7 +59,10 @@ def test_every_request_fares_as_in_the_reference(kind: str, router: Router, case
         "block_size": case["block_size"],
         "replica_count": case["replica_count"],
         "longest_chunk": case["longest_chunk"] if kind == "chunked_prefill" else 0,
+        "ranks": None,
     }
+    if case["ranked"] and kind != "static_batch":
+        options["ranks"] = np.random.default_rng(case["seed"] + 1).integers(0, 9, len(requests)).astype(float)
     table = affine_table(max_tokens=case["budget"], window_tokens=case["window"])
     expected = Reference(
         requests, table, router=router.kind, max_queue_length=case["longest_line"], **options
