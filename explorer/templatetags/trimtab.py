@@ -205,6 +205,12 @@ def status_label(value: str) -> str:
 
 
 @register.filter
+def said(english: str) -> str:
+    """A sentence of the core in the reader's language; `translate` would look for it with each % doubled."""
+    return wording.term(english)
+
+
+@register.filter
 def story_title(slug: str) -> str:
     """A story's title; its slug where the story is no longer told."""
     found = stories().get(slug)

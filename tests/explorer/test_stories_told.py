@@ -1,6 +1,7 @@
 """A story's page: live results, what to look at, sources, and a copy of one's own to edit."""
 
 import html
+import re
 
 import pytest
 from django.test import Client
@@ -21,6 +22,14 @@ def test_a_story_says_what_to_look_at_and_where_it_is_from(slug: str, as_nobody:
     scenario = SavedScenario.objects.get()
     edited = as_nobody.post(f"/s/{scenario.pk}/edit/", {"hardware.chip_count": "16"})
     assert edited.status_code == 302
+
+
+def test_every_finding_on_home_is_chinese_for_a_chinese_reader(as_nobody: Client) -> None:
+    as_nobody.cookies["django_language"] = "zh-hans"
+    page = html.unescape(as_nobody.get("/").content.decode())
+    findings = re.findall(r'<span class="a">(.*?)</span>', page)
+    assert len(findings) == len(stories())
+    assert all(re.search(r"[\u4e00-\u9fff]{4}", text) for text in findings), findings
 
 
 def test_what_is_no_story_has_no_such_section(as_nobody: Client) -> None:
