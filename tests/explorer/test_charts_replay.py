@@ -22,5 +22,5 @@ def test_it_draws_measured_dotted_beside_replayed_solid() -> None:
 
 def test_it_says_how_far_the_means_are() -> None:
     first = panel().charts[0]
-    assert "+3.2 %" in first.title
-    assert "+5.3 %" in first.title
+    assert "+2.1 %" in first.title
+    assert "+3.7 %" in first.title
