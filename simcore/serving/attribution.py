@@ -1,11 +1,12 @@
 """Where the time of the replicas went: dot products of the engine's sums with the step table.
 
-    busy  = iterations · (linear + comm + overhead) + sampled · head + attention · sums
+    busy  = iterations · (linear + comm + overhead) + sampled · head + attention · sums + moved
     total = replica_count × makespan = busy + queue
 
 compute is `flop / (e_c · peak)`; hbm is what memory adds to it; scaleup the exposed collectives; overhead
-launches and host work per iteration; queue the time in which no iteration runs. The parts sum to the total
-(a law test holds it). FLOP and bytes of the table are those of one chip of the replica.
+launches and host work per iteration; host the wait for KV on its way from or to a tier, whichever it is; queue
+the time in which no iteration runs. The parts sum to the total (a law test holds it). FLOP and bytes of the
+table are those of one chip of the replica.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ def seconds_by_resource(totals: Totals, table: StepTimeTable) -> dict[str, float
             + (prefill_s - prefill_compute_s)
         ),
         "scaleup": float(tokens @ table.comm_s),
+        "host": totals.moved_s,
         "overhead": launch_s + fixed_s + host_s,
         "queue": max(0.0, totals.replica_count * totals.makespan_s - totals.busy_s),
     }

@@ -16,16 +16,17 @@ import numpy as np
 from simcore.compute.step_table import StepTimeTable
 from simcore.memory.allocators import Reservation
 from simcore.memory.buddy import levels_for, trees
-from simcore.memory.kv_pool import shift_of
 from simcore.serving import state
 from simcore.serving.admission import Admission
 from simcore.serving.capacity import capacity_request_per_s
 from simcore.serving.kernel import advance
+from simcore.serving.layout import bound_lines, put_behind, setup_of
 from simcore.serving.prefix import PrefixChains, laid_out
 from simcore.serving.records import Floats, Integers, Records, Slice, Totals
 from simcore.serving.routers import Router, lanes_used, routing_state, set_up
-from simcore.serving.schedulers import SCHEDULER_CODES, WATERMARK_FRACTION, SchedulerParameters
+from simcore.serving.schedulers import SchedulerParameters
 from simcore.serving.seating import empty_lanes, widened
+from simcore.serving.tiers import KvTiers, tier_use
 from simcore.workload.requests import Requests
 
 SAMPLES_PER_RUN = 600
@@ -51,12 +52,14 @@ class Engine:
         lanes_per_replica: int = 1,
         seed: int = 1,
         ranks: Floats | None = None,
+        tiers: KvTiers | None = None,
     ) -> None:
         """Without a reservation, blocks are taken as sequences grow; with chains, prompts share their prefixes.
 
         `replica_count` counts lanes, of which a replica has one for each batch in flight; admission bounds the line
-        of a replica; with ranks, one per request, lines are in their order, the lowest first. Raises InputError where
-        the router cannot look after so many.
+        of a replica; with ranks, one per request, lines are in their order, the lowest first. Tiers are a lane's own;
+        they take nothing where sequences are not preempted and prefixes not kept. Raises InputError where the router
+        cannot look after so many.
         """
         if ranks is not None and scheduler.kind == "static_batch":
             raise ValueError("static batches are formed first come first served")
@@ -72,9 +75,9 @@ class Engine:
         self._replica_count = replica_count
         used = lanes_used(router, len(requests), replica_count)
         self._reservation = reservation
-        self._setup = _setup(table, scheduler, block_count, block_size_tokens, used, reservation)
+        self._setup = setup_of(table, scheduler, block_count, block_size_tokens, used, reservation)
         set_up(self._setup[0], router, replica_count)
-        _bound_lines(self._setup[0], admission, lanes_per_replica)
+        bound_lines(self._setup[0], admission, lanes_per_replica)
         self._tree = trees(used, block_count) if self._setup[0].levels >= 0 else np.zeros(2, np.int32)
         most = scheduler.max_num_seqs
         if chains is None:  # who shares blocks may hold none of his own
@@ -87,7 +90,7 @@ class Engine:
         self._order = np.zeros(used, np.int64)
         self._phases = np.zeros(used * block_size_tokens, np.int64)
         self._totals = state.records(state.TOTALS, 1)
-        self._prefix = laid_out(chains, used, len(requests))
+        self._prefix = laid_out(chains, used, len(requests), tiers)
         self._routing = routing_state(
             router,
             request_count=len(requests),
@@ -97,6 +100,7 @@ class Engine:
         )
         self._setup[0].caching = int(chains is not None)
         self._lanes["cell_base"] = np.arange(used) * len(self._prefix.blocks)
+        self._tier_names = put_behind(self._setup[0], self._lanes, tiers, table)
         self._arrival = np.array(requests.arrival_s, np.float64)
         self._inputs = np.require(requests.input_tokens, np.int64, ["C", "W"])
         self._outputs = np.require(requests.output_tokens, np.int64, ["C", "W"])
@@ -268,6 +272,7 @@ class Engine:
             decode_iteration_count=int(sums.decode_iterations),
             prefill_iteration_count=int(sums.prefill_iterations),
             busy_s=float(sums.busy_s),
+            moved_s=float(sums.moved_s),
             makespan_s=makespan_s,
             iterations_by_tokens=self._token_iterations.copy(),
             iterations_by_sampled=self._sampled_iterations.copy(),
@@ -280,6 +285,8 @@ class Engine:
             prefill_window_work_sum=float(sums.prefill_window_work),
             discarded_token_sum=int(sums.discarded_tokens),
             preemption_count=int(sums.preemptions),
+            swap_count=int(sums.swaps),
+            tiers=tier_use(self._prefix.tiers, self._tier_names),
             completed_count=int(clock.completed),
             rejected_count=int(clock.rejected),
             refused_count=int(clock.refused),
@@ -304,42 +311,3 @@ def gap_edges_s() -> Floats:
     place = np.arange(state.GAP_BINS + 1)
     octave = 2.0 ** (place // parts + state.GAP_LOWEST_EXPONENT)
     return octave * (1.0 + (place % parts) / parts)
-
-
-def _setup(
-    table: StepTimeTable,
-    scheduler: SchedulerParameters,
-    block_count: int,
-    block_size_tokens: int,
-    replica_count: int,
-    reservation: Reservation | None,
-) -> Any:
-    setup = state.records(state.SETUP, 1)
-    head = setup[0]
-    head.decode_s_per_token = table.decode_attention_s_per_token
-    head.decode_s_per_window_token = table.decode_attention_s_per_window_token
-    head.decode_s_per_sequence = table.decode_attention_s_per_sequence
-    head.decode_s = table.decode_attention_s
-    head.prefill_s_per_work = table.prefill_attention_s_per_token_context
-    head.prefill_s_per_window_work = table.prefill_attention_s_per_window_token
-    head.prefill_s = table.prefill_attention_s
-    head.overhead_s_per_sequence = table.overhead_s_per_sequence
-    head.window = table.window_tokens
-    head.scheduler = SCHEDULER_CODES[scheduler.kind]
-    head.max_num_seqs = scheduler.max_num_seqs
-    head.max_num_batched_tokens = scheduler.max_num_batched_tokens
-    head.longest_chunk = scheduler.longest_chunk_tokens
-    head.block_size = block_size_tokens
-    head.block_shift = shift_of(block_size_tokens)
-    head.block_count = block_count
-    head.pages = int(reservation is None)
-    head.levels = levels_for(block_count) if reservation is not None and reservation.in_runs else -1
-    head.watermark_blocks = head.pages * int(WATERMARK_FRACTION[scheduler.kind] * block_count)
-    head.replica_count = replica_count
-    return setup
-
-
-def _bound_lines(head: Any, admission: Admission | None, lanes_per_replica: int) -> None:
-    bound = None if admission is None else admission.max_queue_length
-    head.max_queue_length = -1 if bound is None else bound
-    head.lanes_per_replica = lanes_per_replica

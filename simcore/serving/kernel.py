@@ -4,7 +4,8 @@ A busy lane has one event ahead, the end of its run. A run is one iteration that
 steps as leave the batch unchanged: until the next finish or window crossing (a heap by step), the last free
 block, or an arrival that could join. Its j-th step takes `rate + slope * j`, because every decoding context
 grows by one token per step, so a run of k steps ends after `rate * k + slope * k (k + 1) / 2`: advancing it
-costs O(1) whatever k is. An arrival at a lane in mid-run cuts the run at the end of the step under way.
+costs O(1) whatever k is. KV that comes from or goes to a tier is moved before the first step (`moved_s`). An
+arrival at a lane in mid-run cuts the run at the end of the step under way.
 
 Ties: an arrival at the very instant at which an iteration begins joins it; lanes at one instant go in order
 of their number. Everything is integer or closed-form float arithmetic in a fixed order, and a call pauses
@@ -21,7 +22,8 @@ import numpy as np
 from simcore.compiled import compiled_in_place, inlined
 from simcore.memory.kv_pool import blocks_for, run_blocks, steps_within
 from simcore.serving.admission import is_full
-from simcore.serving.lane import begin_decode, blocks_of_prompt, give_back, heap_down, leave_decode, vacate
+from simcore.serving.heap import heap_down
+from simcore.serving.lane import begin_decode, blocks_of_prompt, give_back, leave_decode, vacate
 from simcore.serving.prefix import evict, share
 from simcore.serving.routers import choose, routed
 from simcore.serving.routers.loads import note
@@ -40,6 +42,7 @@ from simcore.serving.state import (
     SAMPLES_FULL,
     STUCK,
 )
+from simcore.serving.tiers import flush, write_through
 from simcore.serving.waiting import join_line
 
 _SHIFT = 52 - GAP_BINS_PER_OCTAVE_LOG2
@@ -125,12 +128,19 @@ def start(
     lane.blocked = 0
     lane.may_run = 0
     lane.left = 0
+    lane.moved_s = 0.0
     if lane.running + lane.waiting == 0:
+        if setup.tiers > 0:  # what is written while nobody is here delays nobody
+            flush(lane, setup, prefix)
         return False
     schedule(lane, seats, room, rows, phases, inputs, setup, tree, totals, prefix, now)
     lane.left = lane.waiting
     if setup.caching == 1:
-        evict(lane, totals, prefix)
+        evict(lane, setup, totals, prefix)
+    if setup.stowing == 1:
+        write_through(lane, seats, room, setup, prefix)
+    if setup.tiers > 0:
+        lane.moved_s += flush(lane, setup, prefix)
     decodes = lane.decodes
     tokens = decodes + lane.prefill_tokens
     if tokens == 0:
@@ -163,7 +173,7 @@ def start(
     lane.rate_s = rate
     lane.slope_s = slope
     lane.steps = steps
-    lane.end_s = now + (rate * steps + slope * 0.5 * steps * (steps + 1))
+    lane.end_s = now + lane.moved_s + (rate * steps + slope * 0.5 * steps * (steps + 1))
     return True
 
 
@@ -213,9 +223,12 @@ def end_decodes(
     first = 1
     if lane.group_count > 0:  # these waited while prompts ran
         for place in range(lane.seat_base, lane.seat_base + lane.group_count):
-            gap_s = lane.start_s + (lane.rate_s + lane.slope_s) - room[place].group_s
+            gap_s = lane.start_s + lane.moved_s + (lane.rate_s + lane.slope_s) - room[place].group_s
             add_gap(gaps, totals, gap_s, room[place].group_size)
         lane.group_count = 0
+        first = 2
+    elif lane.moved_s > 0.0:
+        add_gap(gaps, totals, lane.moved_s + (lane.rate_s + lane.slope_s), decodes)
         first = 2
     if first <= steps:
         add_gaps(gaps, totals, lane.rate_s, lane.slope_s, first, steps, decodes)
@@ -370,7 +383,7 @@ def end(
             steps - 1,
         )
     if setup.caching == 1:
-        evict(lane, totals, prefix)
+        evict(lane, setup, totals, prefix)
         held -= lane.doubled_blocks * setup.block_size
     used = setup.block_count - lane.free_blocks
     totals.most_blocks = max(totals.most_blocks, used)
@@ -379,6 +392,7 @@ def end(
         totals.blocked_s += seconds * (setup.block_count - 0.5 * (before + used))
     totals.held_s += seconds * (held + 0.5 * decodes * (steps + 1))
     totals.busy_s += seconds
+    totals.moved_s += lane.moved_s
     totals.iterations += steps
     totals.sequences += steps * (decodes + lane.chunks)
     tally(token_iterations, decodes + lane.prefill_tokens, steps)
@@ -489,10 +503,11 @@ def arrive(
     # A newcomer behind others, or without a seat, cannot change the run.
     first = lane.waiting == 1 or (setup.ranked == 1 and lane.stack_count == 0 and lane.queue_first == request)
     if lane.steps > 1 and first and lane.running < setup.max_num_seqs:
-        steps = steps_until(lane.rate_s, lane.slope_s, now - lane.start_s, lane.steps)
+        steps = steps_until(lane.rate_s, lane.slope_s, now - lane.start_s - lane.moved_s, lane.steps)
         if steps < lane.steps:
             lane.steps = steps
-            end_s = lane.start_s + (lane.rate_s * steps + lane.slope_s * 0.5 * steps * (steps + 1))
+            stepping_s = lane.rate_s * steps + lane.slope_s * 0.5 * steps * (steps + 1)
+            end_s = lane.start_s + lane.moved_s + stepping_s
             lane.end_s = max(end_s, now)  # the sum is not below now, its rounding may be
             order_up(lanes, order, lane.order, index)
     return -1

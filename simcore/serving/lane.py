@@ -12,68 +12,10 @@ from typing import Any
 from simcore.compiled import compiled_in_place, inlined
 from simcore.memory.buddy import give, largest_order, order_for, take
 from simcore.memory.kv_pool import blocks_for, phase_after
+from simcore.serving.heap import heap_push, heap_remove
 from simcore.serving.prefix import hold, let_go
+from simcore.serving.tiers import bring_back, swap_in, swap_out, touch
 from simcore.serving.waiting import leave_line
-
-
-@compiled_in_place
-def heap_push(lane: Any, seats: Any, room: Any, seat: int, key: int) -> None:
-    """Enter a seat's next event."""
-    base = lane.seat_base
-    place = lane.heap_count
-    lane.heap_count += 1
-    heap_up(base, seats, room, place, seat, key)
-
-
-@compiled_in_place
-def heap_up(base: int, seats: Any, room: Any, place: int, seat: int, key: int) -> None:
-    """Sift (key, seat) up from an empty place."""
-    while place > 0:
-        parent = (place - 1) >> 1
-        if room[base + parent].key <= key:
-            break
-        room[base + place].key = room[base + parent].key
-        room[base + place].seat = room[base + parent].seat
-        seats[room[base + place].seat].place = place
-        place = parent
-    room[base + place].key = key
-    room[base + place].seat = seat
-    seats[seat].place = place
-
-
-@compiled_in_place
-def heap_down(base: int, count: int, seats: Any, room: Any, place: int, seat: int, key: int) -> None:
-    """Sift (key, seat) down from an empty place of a heap of `count`."""
-    while True:
-        child = 2 * place + 1
-        if child >= count:
-            break
-        if child + 1 < count and room[base + child + 1].key < room[base + child].key:
-            child += 1
-        if room[base + child].key >= key:
-            break
-        room[base + place].key = room[base + child].key
-        room[base + place].seat = room[base + child].seat
-        seats[room[base + place].seat].place = place
-        place = child
-    room[base + place].key = key
-    room[base + place].seat = seat
-    seats[seat].place = place
-
-
-@compiled_in_place
-def heap_remove(lane: Any, seats: Any, room: Any, place: int) -> None:
-    """Take out whatever stands at `place`."""
-    base = lane.seat_base
-    lane.heap_count -= 1
-    count = lane.heap_count
-    if place == count:
-        return
-    key, seat = room[base + count].key, room[base + count].seat
-    if place > 0 and room[base + ((place - 1) >> 1)].key > key:
-        heap_up(base, seats, room, place, seat, key)
-    else:
-        heap_down(base, count, seats, room, place, seat, key)
 
 
 @compiled_in_place
@@ -125,7 +67,7 @@ def admit(
     found: int,
     now: float,
 ) -> int:
-    """Seat the first in line, in prefill, with the `found` tokens that are resident."""
+    """Seat the first in line, in prefill, with the `found` tokens that need no computing."""
     base = lane.seat_base
     lane.spare_count -= 1
     seat_id: int = room[base + lane.spare_count].spare
@@ -136,7 +78,10 @@ def admit(
         request = top.stack_request
         seat.generated = top.stack_generated
         seat.last_token_s = top.stack_last_token_s
-        totals.discarded_tokens -= min(found, top.stack_held)
+        if setup.swapping == 1 and top.stack_level >= 0:
+            swap_in(lane, setup, prefix, top.stack_level, top.stack_held)
+        else:
+            totals.discarded_tokens -= min(found, top.stack_held)
     else:
         request = lane.queue_first
         seat.generated = 0
@@ -152,6 +97,9 @@ def admit(
             prefix.hit_tokens[request] = found
             totals.hit_tokens += found
             totals.prompt_tokens += inputs[request]
+            for level in range(setup.tiers):
+                tier = prefix.tiers[lane.tier_base + level]
+                tier.hit_tokens += tier.incoming
     seat.request = request
     seat.target = inputs[request] + seat.generated
     seat.done = found
@@ -159,6 +107,10 @@ def admit(
     lane.prefilled += found
     if setup.caching == 1:
         hold(lane, seat, prefix)
+    if setup.stowing == 1:
+        touch(lane, setup, prefix, request, found)
+    if setup.tiers > 0:
+        bring_back(lane, setup, prefix)
     seat.start = -1
     seat.before = lane.last_seat
     seat.after = -1
@@ -298,7 +250,7 @@ def preempt_last(
     prefix: Any,
     now: float,
 ) -> None:
-    """Evict the latest running sequence to the front of the line; it will recompute what it held.
+    """Evict the latest running sequence to the front of the line; a tier keeps what it held, or it recomputes it.
 
     Whatever runs was admitted before whatever waits, so the last admitted is the last arrived, and a
     sequence still in prefill stands at the end of the ring.
@@ -335,5 +287,9 @@ def preempt_last(
     vacate(lane, seats, room, seat_id)
     lane.waiting += 1
     totals.preemptions += 1
-    totals.discarded_tokens += held
+    top.stack_level = swap_out(lane, setup, prefix, held) if setup.swapping == 1 else -1
+    if top.stack_level >= 0:
+        totals.swaps += 1
+    else:
+        totals.discarded_tokens += held
     rows[seat.request].preemptions += 1

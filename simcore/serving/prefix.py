@@ -23,6 +23,8 @@ from simcore.errors import InputError
 from simcore.memory.kv_pool import blocks_for
 from simcore.serving import state
 from simcore.serving.records import Integers
+from simcore.serving.shelf import shelve, unshelve
+from simcore.serving.tiers import KvTiers, find_behind, stow, tier_records
 from simcore.workload.block_hashes import BLOCK_TOKENS, Chains
 
 MAX_CELLS: Final = 100_000_000  # 1.2 GB, of which only what is touched is taken
@@ -34,8 +36,9 @@ class Prefix(NamedTuple):
     offsets: Any
     entries: Any
     blocks: Any  # by entry
-    cells: Any  # by lane and entry
+    cells: Any  # by lane and entry; then, tier by tier, the same again
     hit_tokens: Any  # by request, at its first admission
+    tiers: Any  # by lane and tier: what lies behind the pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,19 +93,23 @@ def _unrepeated(owner: Integers, entries: Integers, distinct: int) -> Any:
     return first
 
 
-def laid_out(chains: PrefixChains | None, lane_count: int, request_count: int) -> Prefix:
+def laid_out(
+    chains: PrefixChains | None, lane_count: int, request_count: int, tiers: KvTiers | None = None
+) -> Prefix:
     """The arrays of an empty cache in every lane; tiny ones without chains."""
+    behind = tier_records(tiers, lane_count, 0 if chains is None else len(chains.blocks))
     if chains is None:
         empty = np.zeros(1, np.int64)
-        return Prefix(empty, empty, empty, state.records(state.CELL, 1), np.zeros(0, np.int64))
-    cells = lane_count * len(chains.blocks)
+        return Prefix(empty, empty, empty, state.records(state.CELL, 1), np.zeros(0, np.int64), behind)
+    levels = 1 + (tiers.count if tiers is not None and tiers.stow else 0)
+    cells = lane_count * len(chains.blocks) * levels
     if cells > MAX_CELLS:
         raise InputError.at(
             "serving.kv.enable_prefix_caching",
             "prefix.too_large",
             "{lanes:,} caches of {entries:,} different blocks are too many to follow; set workload.arrivals.limit or "
             "lower the number of replicas",
-            lanes=lane_count,
+            lanes=lane_count * levels,
             entries=len(chains.blocks),
         )
     return Prefix(
@@ -111,54 +118,55 @@ def laid_out(chains: PrefixChains | None, lane_count: int, request_count: int) -
         blocks=np.require(chains.blocks, np.int64, ["C", "W"]),
         cells=state.records(state.CELL, max(1, cells)),
         hit_tokens=np.zeros(request_count, np.int64),
+        tiers=behind,
     )
 
 
 @compiled_in_place
-def shelve(lane: Any, prefix: Any, entry: int) -> None:
-    """Nobody holds an entry any more: it becomes the most recently used of those that may go."""
-    cells, base = prefix.cells, lane.cell_base
-    cell = cells[base + entry]
-    cell.older = lane.newest
-    cell.newer = -1
-    if lane.newest >= 0:
-        cells[base + lane.newest].newer = entry
-    else:
-        lane.oldest = entry
-    lane.newest = entry
-    lane.cached_blocks += prefix.blocks[entry]
-
-
-@compiled_in_place
-def unshelve(lane: Any, prefix: Any, entry: int) -> None:
-    """Take an entry out of those that may go."""
-    cells, base = prefix.cells, lane.cell_base
-    cell = cells[base + entry]
-    if cell.newer >= 0:
-        cells[base + cell.newer].older = cell.older
-    else:
-        lane.newest = cell.older
-    if cell.older >= 0:
-        cells[base + cell.older].newer = cell.newer
-    else:
-        lane.oldest = cell.newer
-    lane.cached_blocks -= prefix.blocks[entry]
-
-
-@compiled_in_place
-def evict(lane: Any, totals: Any, prefix: Any) -> None:
-    """Give up what was used longest ago, until the rest fits in what is not in use."""
+def evict(lane: Any, setup: Any, totals: Any, prefix: Any) -> None:
+    """Give up what was used longest ago, until the rest fits in what is not in use; a tier may take it."""
     while lane.cached_blocks > lane.free_blocks:
         entry = lane.oldest
         unshelve(lane, prefix, entry)
         prefix.cells[lane.cell_base + entry].holders = 0
         totals.evicted_blocks += prefix.blocks[entry]
+        if setup.stowing == 1:
+            stow(lane, setup, prefix, entry)
 
 
 @compiled_in_place
 def find(lane: Any, room: Any, inputs: Any, setup: Any, totals: Any, prefix: Any) -> int:
-    """Tokens of the first in line that are resident: `lane.found` entries, `found_held` blocks of them in use."""
-    evict(lane, totals, prefix)
+    """Tokens of the first in line that need no computing: in the pool, and in a tier where that is quicker.
+
+    In the pool are `lane.found` entries, `found_held` blocks of them in use; tiers have `incoming` tokens each.
+    """
+    lane.fetch_s = 0.0
+    for level in range(setup.tiers):
+        prefix.tiers[lane.tier_base + level].incoming = 0
+    found = _find_here(lane, room, inputs, setup, totals, prefix) if setup.caching == 1 else 0
+    if setup.swapping == 1 and lane.stack_count > 0:
+        top = room[lane.seat_base + lane.stack_count - 1]
+        if top.stack_level >= 0:
+            tier = prefix.tiers[lane.tier_base + top.stack_level]
+            if top.stack_held > found:
+                tier.incoming = top.stack_held - found
+                lane.fetch_s = tier.latency_s + tier.incoming * tier.s_per_token
+                found = top.stack_held
+            return found
+    if setup.stowing == 1:
+        if lane.stack_count > 0:
+            top = room[lane.seat_base + lane.stack_count - 1]
+            request, target = top.stack_request, inputs[top.stack_request] + top.stack_generated
+        else:
+            request, target = lane.queue_first, inputs[lane.queue_first]
+        found = find_behind(lane, setup, prefix, request, target, found)
+    return found
+
+
+@compiled_in_place
+def _find_here(lane: Any, room: Any, inputs: Any, setup: Any, totals: Any, prefix: Any) -> int:
+    """Tokens of the first in line that are in the pool."""
+    evict(lane, setup, totals, prefix)
     if lane.stack_count > 0:
         top = room[lane.seat_base + lane.stack_count - 1]
         request, target = top.stack_request, inputs[top.stack_request] + top.stack_generated

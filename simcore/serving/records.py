@@ -59,6 +59,17 @@ class Records:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TierUse:
+    """What one tier did, over all lanes."""
+
+    name: str
+    read_token_sum: int
+    written_token_sum: int
+    hit_token_sum: int  # of prompts, brought back at their first admission
+    used_max_fraction: float  # of the lane that used most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
     """Sums over all iterations of all replicas."""
 
@@ -67,6 +78,7 @@ class Totals:
     decode_iteration_count: int
     prefill_iteration_count: int
     busy_s: float
+    moved_s: float  # of it, waiting for KV on its way from or to a tier
     makespan_s: float  # from the first arrival to the last finish
     iterations_by_tokens: Floats  # dot the step table's linear_s
     iterations_by_sampled: Floats  # dot the step table's head_s
@@ -79,6 +91,8 @@ class Totals:
     prefill_window_work_sum: float
     discarded_token_sum: int
     preemption_count: int
+    swap_count: int  # of those, whose KV a tier kept
+    tiers: tuple[TierUse, ...]
     completed_count: int
     rejected_count: int
     refused_count: int  # of those, because the line of their replica was full

@@ -36,6 +36,8 @@ LANE: Final = np.dtype(
     [
         ("start_s", "f8"),  # of the run in progress
         ("end_s", "f8"),
+        ("moved_s", "f8"),  # before its first step, for KV that comes from or goes to a tier
+        ("fetch_s", "f8"),  # what bringing back the KV of the first in line would take, as last looked up
         ("rate_s", "f8"),  # j-th step of the run takes rate_s + slope_s * j
         ("slope_s", "f8"),
         ("prefill_work", "f8"),  # Σ chunk * (done + chunk / 2) of this iteration
@@ -70,6 +72,7 @@ LANE: Final = np.dtype(
         ("newest", "i8"),  # entry that nobody holds, by last use; -1: none
         ("oldest", "i8"),
         ("cell_base", "i8"),
+        ("tier_base", "i8"),
         ("heap_count", "i8"),
         ("ring_first", "i8"),  # ring of seats in prefill, in order of admission
         ("ring_count", "i8"),
@@ -111,6 +114,7 @@ ROOM: Final = np.dtype(
         ("stack_request", "i8"),
         ("stack_generated", "i8"),
         ("stack_held", "i8"),  # tokens that it had in memory
+        ("stack_level", "i8"),  # the tier that has them; -1: none, they are computed again
         ("stack_last_token_s", "f8"),
         ("group_s", "f8"),
         ("group_size", "i8"),
@@ -138,6 +142,26 @@ CELL: Final = np.dtype(
         ("newer", "i4"),
         ("holders", "i4"),  # 0: not resident; 1: resident, held by nobody; n + 1: by n sequences
     ]
+)
+TIER: Final = np.dtype(
+    [
+        ("latency_s", "f8"),
+        ("s_per_token", "f8"),
+        ("capacity_blocks", "i8"),
+        ("through", "i8"),  # 1: takes entries when they are computed; 0: when they leave what is before it
+        ("swapped_blocks", "i8"),  # of preempted sequences
+        ("cached_blocks", "i8"),  # of entries
+        ("newest", "i8"),  # entry by last use; -1: none
+        ("oldest", "i8"),
+        ("cell_base", "i8"),
+        ("incoming", "i8"),  # tokens of the first in line that would come from here, as last looked up
+        ("outgoing", "i8"),  # tokens to write before the next step
+        ("read_tokens", "i8"),
+        ("written_tokens", "i8"),
+        ("hit_tokens", "i8"),  # of prompts, at their first admission
+        ("most_blocks", "i8"),
+    ],
+    align=True,
 )
 CLOCK: Final = np.dtype(
     [
@@ -191,6 +215,11 @@ SETUP: Final = np.dtype(
         ("levels", "i8"),  # of the buddy allocator's tree; -1: any blocks will do
         ("replica_count", "i8"),
         ("caching", "i8"),  # 1: prompts share resident prefixes
+        ("tiers", "i8"),  # behind the KV pool of a lane
+        ("swapping", "i8"),  # 1: they take the KV of preempted sequences
+        ("stowing", "i8"),  # 1: they take evicted prefixes
+        ("again_s_per_token", "f8"),  # computing a stowed prefix again
+        ("again_s_per_work", "f8"),
     ]
 )
 TOTALS: Final = np.dtype(
@@ -201,6 +230,7 @@ TOTALS: Final = np.dtype(
         ("prefill_work", "f8"),
         ("prefill_window_work", "f8"),
         ("gap_s", "f8"),
+        ("moved_s", "f8"),  # of busy_s, waiting for KV on its way from or to a tier
         ("block_s", "f8"),  # ∫ blocks in use dt
         ("held_s", "f8"),  # ∫ held tokens dt
         ("blocked_s", "f8"),  # ∫ free blocks dt, while the first in line does not fit
@@ -212,6 +242,7 @@ TOTALS: Final = np.dtype(
         ("prefill_tokens", "i8"),
         ("discarded_tokens", "i8"),
         ("preemptions", "i8"),
+        ("swaps", "i8"),
         ("gaps", "i8"),
         ("prompt_tokens", "i8"),  # of admitted requests
         ("hit_tokens", "i8"),  # of those, resident at their first admission

@@ -82,7 +82,7 @@ def schedule(
         lane.blocked = 1
         return
     while lane.waiting > 0 and budget > 0 and lane.running < setup.max_num_seqs:
-        found = find(lane, room, inputs, setup, totals, prefix) if setup.caching == 1 else 0
+        found = find(lane, room, inputs, setup, totals, prefix) if setup.caching + setup.tiers > 0 else 0
         chunk = min(first_waiting_tokens(lane, room, inputs) - found, budget, longest)
         blocks = blocks_to_admit(lane, rows, setup, tree, found + chunk)
         if blocks > lane.free_blocks:

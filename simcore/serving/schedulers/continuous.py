@@ -46,7 +46,7 @@ def schedule(
     """Fill the lane's next iteration: either prompts, or one token for every running sequence."""
     budget = setup.max_num_batched_tokens
     while lane.waiting > 0 and lane.running < setup.max_num_seqs:
-        found = find(lane, room, inputs, setup, totals, prefix) if setup.caching == 1 else 0
+        found = find(lane, room, inputs, setup, totals, prefix) if setup.caching + setup.tiers > 0 else 0
         tokens = first_waiting_tokens(lane, room, inputs) - found
         blocks = blocks_to_admit(lane, rows, setup, tree, found + tokens)
         reserve = setup.watermark_blocks if lane.running > 0 else 0

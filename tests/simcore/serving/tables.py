@@ -12,6 +12,7 @@ from simcore.serving.prefix import PrefixChains
 from simcore.serving.routers import Router
 from simcore.serving.routers.round_robin import RoundRobin
 from simcore.serving.schedulers import SCHEDULER_CODES, SchedulerParameters
+from simcore.serving.tiers import KvTiers
 from simcore.serving.warm import constant_table
 from simcore.workload.requests import Requests
 
@@ -80,6 +81,7 @@ def engine(
     admission: Admission | None = None,
     seed: int = 1,
     ranks: np.ndarray | None = None,
+    tiers: KvTiers | None = None,
 ) -> Engine:
     return Engine(
         affine_table() if table is None else table,
@@ -98,6 +100,7 @@ def engine(
         admission=admission,
         seed=seed,
         ranks=ranks,
+        tiers=tiers,
     )
 
 
