@@ -213,7 +213,18 @@ _FIELDS: Final = (
     _entry(
         "serving.kv.enable_prefix_caching", "Prefix cache", "Keep KV blocks of finished prompts for reuse."
     ),
-    _entry("serving.kv.offload", "KV offload", "Further tiers behind HBM."),
+    _entry(
+        "serving.kv.preemption",
+        "On preemption",
+        "recompute throws the KV of a sequence away; swap sends it to the first tier of serving.kv.offload with room, "
+        "without one to the host's memory.",
+    ),
+    _entry(
+        "serving.kv.offload",
+        "KV offload",
+        "Tiers that take swapped sequences and evicted prefixes, nearest first; a list, so written in YAML. Figures "
+        "are those of one chip.",
+    ),
     _entry("serving.weights_dtype", "Weights", "Number format of the weights."),
     _entry(
         "serving.attention.kind",
@@ -400,6 +411,26 @@ _METRICS: Final = (
         "Prefix hits",
         "Share of prompt tokens whose KV blocks were resident, so that they were not computed again.",
         better="up",
+    ),
+    _entry(
+        "memory.prefix_hit_fraction.host_dram",
+        "Prefix hits in host memory",
+        "Share of prompt tokens that were brought back from there.",
+    ),
+    _entry(
+        "memory.prefix_hit_fraction.nvme",
+        "Prefix hits on NVMe drives",
+        "Share of prompt tokens that were brought back from there.",
+    ),
+    _entry(
+        "memory.prefix_hit_fraction.remote",
+        "Prefix hits in remote memory",
+        "Share of prompt tokens that were brought back from there.",
+    ),
+    _entry(
+        "memory.swap_count",
+        "Swaps",
+        "Preempted sequences whose KV a tier kept, so that they computed none of it again.",
     ),
     _entry(
         "compute.decode_step_s",

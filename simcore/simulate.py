@@ -21,6 +21,7 @@ from simcore.errors import Message
 from simcore.glossary import statistic
 from simcore.plan import ENGINE_VERSION, Plan, ServingPlan, TrainingPlan
 from simcore.plan.bands import serving_bands
+from simcore.plan.kv_tiers import tier_metrics, tier_rows
 from simcore.plan.prefixes import prefix_chains
 from simcore.plan.requests import replications
 from simcore.plan.serving import lane_block_count
@@ -35,6 +36,7 @@ from simcore.serving.intervals import mean_metrics, replication_rows, steady_row
 from simcore.serving.metrics import ServingMetrics, serving_metrics
 from simcore.serving.queue_order import ranks, starvation
 from simcore.serving.records import Records, Totals
+from simcore.serving.state import FINISHED
 from simcore.why import Term, simulated
 
 OnEvent = Callable[[str, dict[str, Any]], None]
@@ -163,6 +165,7 @@ class _Served:
     step_s: float
     prefill_token_fraction: float
     classes: Sequence[Mapping[str, float | int | str]]
+    tiers: Sequence[Mapping[str, Any]]  # `kv_tiers` with their use, where the engine used any
     outcome: ServingMetrics
     series: Mapping[str, Mapping[str, Any]]
     records: Records
@@ -230,11 +233,13 @@ def _served(plan: Plan, serving: ServingPlan, emit: OnEvent) -> _Served:
             **outcome.metrics,
             **_time_metrics(chip_time, outcome),
             "serving.replica_count": serving.pool.replica_count,
+            **tier_metrics(serving, totals, float(records.output_tokens[records.status == FINISHED].sum())),
         },
         chip_time=chip_time,
         step_s=totals.busy_s / totals.iteration_count if totals.iteration_count else 0.0,
         prefill_token_fraction=totals.prefill_token_sum / tokens if tokens else 0.0,
         classes=_class_rows(plan, serving, records, totals),
+        tiers=tier_rows(serving, totals, plan.tables.get("kv_tiers", [])) if totals.tiers else [],
         outcome=outcome,
         series=series,
         records=records,
@@ -242,7 +247,7 @@ def _served(plan: Plan, serving: ServingPlan, emit: OnEvent) -> _Served:
 
 
 def _serving_tables(serving: ServingPlan, runs: Sequence[_Served]) -> dict[str, Any]:
-    """Where time goes; what each class got, where there are some; the steady state of the first run."""
+    """Where time goes; what each class got, where there are some; tiers and the steady state of the first run."""
     first = runs[0]
     found: dict[str, Any] = {
         "where_time_goes": _time_rows(
@@ -251,6 +256,8 @@ def _serving_tables(serving: ServingPlan, runs: Sequence[_Served]) -> dict[str, 
     }
     if first.classes:
         found["classes"] = [mean_metrics(rows) for rows in zip(*(run.classes for run in runs), strict=True)]
+    if first.tiers:
+        found["kv_tiers"] = list(first.tiers)
     if steady := steady_rows(first.records, serving.pool.step_table.front_end_s):
         found["steady_state"] = steady
     return found
@@ -282,6 +289,7 @@ def _engine(plan: Plan, serving: ServingPlan) -> Engine:
             prediction_cv=getattr(spec, "prediction_cv", 0.0),
             seed=plan.seed,
         ),
+        tiers=pool.tiers,
     )
 
 

@@ -171,6 +171,7 @@ def dimension_of(name: str) -> str:
     ('bytes_per_s', 's', '')
     """
     statistics = {"mean", "max", "min", "input", "output", "hbm", "scaleup", "scaleout"}
+    statistics |= {"host_dram", "nvme", "remote"}
     parts = [
         part for part in name.split(".") if part not in statistics and not re.fullmatch(r"[pq]\d+", part)
     ]

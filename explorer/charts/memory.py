@@ -283,7 +283,11 @@ def capacity(result: Result | None, baseline: Result | None = None) -> Chart | N
         "memory.kv_internal_waste_fraction",
         "memory.kv_external_waste_fraction",
         "memory.prefix_hit_fraction",
+        "memory.prefix_hit_fraction.host_dram",
+        "memory.prefix_hit_fraction.nvme",
+        "memory.prefix_hit_fraction.remote",
         "serving.preemption_count",
+        "memory.swap_count",
     ]
     table = style.metric_table(names, result, baseline)
     if table is None:

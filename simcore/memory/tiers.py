@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from simcore.catalog.types import Chip, Server
+from simcore.spec import Spec
 from simcore.why import Term, constant, leaf
 
 TierName = Literal["hbm", "peer_hbm", "host_dram", "nvme", "remote"]
@@ -23,6 +26,16 @@ _LATENCY_S: dict[TierName, float] = {
     "nvme": 100e-6,
     "remote": 20e-6,
 }
+
+
+class OffloadTier(Spec):
+    """A tier that takes KV, with the figures of one chip's share of it; auto: those of the catalog."""
+
+    tier: Literal["host_dram", "nvme", "remote"]
+    capacity_bytes: Literal["auto"] | Annotated[float, Field(ge=0, le=1e18)] = "auto"
+    bytes_per_s: Literal["auto"] | Annotated[float, Field(gt=0, le=1e15)] = "auto"
+    latency_s: Literal["auto"] | Annotated[float, Field(ge=0, le=3_600)] = "auto"
+    write: Literal["back", "through"] = "back"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +81,9 @@ def _tier(name: TierName, capacity_bytes: Term, bytes_per_s: Term) -> Tier:
 
 
 def latency_leaf(tier: Tier) -> Term:
-    return leaf(tier.latency_s, f"{tier.name}_latency_s", kind="assumption", source="order of magnitude")
+    usual = tier.latency_s == _LATENCY_S[tier.name]
+    source = "order of magnitude" if usual else "given for this tier"
+    return leaf(tier.latency_s, f"{tier.name}_latency_s", kind="assumption", source=source)
 
 
 def transfer_s(tier: Tier, moved_bytes: float) -> Term:

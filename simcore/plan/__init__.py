@@ -26,6 +26,7 @@ from simcore.plan.closed_forms import (
     pool_terms,
 )
 from simcore.plan.digest import ENGINE_VERSION, digest_of
+from simcore.plan.kv_tiers import tier_warnings
 from simcore.plan.prefixes import check_prefix_caching, prefix_warnings
 from simcore.plan.requests import requests_of
 from simcore.plan.resolve import Hardware, length_warnings, resolve_hardware, resolve_model
@@ -183,6 +184,7 @@ def _serving(
         *_trace_warnings(trace),
         *length_warnings(spec.max_model_len, architecture),
         *prefix_warnings(spec, requests),
+        *tier_warnings(spec.kv),
         *_serving_warnings(requests, idle, pool, spec.kv.allocator),
     ]
 

@@ -19,17 +19,13 @@ from typing import Any, Final
 from simcore.compute.steps import prefill_growth, prefill_host
 from simcore.memory.offload import RecomputeCost, break_even_tokens, recompute_s, swap_s, swap_to_recompute
 from simcore.memory.tiers import Tier, tier_of, tiers
+from simcore.plan.kv_tiers import kv_bytes_per_token_per_chip, offload_tiers
 from simcore.plan.serving import lane_network, step_communication, through_stages
 from simcore.plan.types import PoolPlan, ServingPlan
 from simcore.why import Term, constant, leaf, maximum
 
 MAP_BYTES_PER_S: Final = (1e9, 4e9, 16e9, 64e9, 256e9)
 _MAP_TOKENS: Final = (512, 2_048, 8_192, 32_768, 131_072)
-
-
-def kv_bytes_per_token_per_chip(pool: PoolPlan) -> Term:
-    """KV of one token of context on the rank that has least room."""
-    return (pool.kv.rank.kv_bytes / pool.kv.token_capacity).named("kv_bytes_per_token_per_chip")
 
 
 def recompute_cost(serving: ServingPlan) -> RecomputeCost:
@@ -54,19 +50,26 @@ def recompute_cost(serving: ServingPlan) -> RecomputeCost:
     )
 
 
+def _behind_hbm(serving: ServingPlan) -> tuple[Tier, ...]:
+    """The catalog's tiers, with the scenario's own figures; those that only the scenario knows are last."""
+    chip, server = serving.pool.chip, serving.inputs.server
+    found: dict[str, Tier] = {tier.name: tier for tier in tiers(chip, server) if tier.name != "hbm"}
+    found |= {tier.name: tier for tier in offload_tiers(serving.inputs.spec.kv, chip, server)}
+    return tuple(found.values())
+
+
 def offload_terms(serving: ServingPlan) -> dict[str, Term]:
     """The trees of both tables."""
-    inputs, pool = serving.inputs, serving.pool
+    pool = serving.pool
     if not pool.kv.token_capacity.value > 0:
         return {}
-    cost, kv = recompute_cost(serving), kv_bytes_per_token_per_chip(pool)
+    cost, kv = recompute_cost(serving), kv_bytes_per_token_per_chip(pool.kv)
     prompt = _mean_prompt(serving)
     found = {"memory.recompute_s": recompute_s(cost, prompt)}
     figures = _figures(cost)
     kv_figure = leaf(kv.value, kv.name, kind="derived", source="KV per chip ÷ tokens that it holds")
-    for tier in tiers(pool.chip, inputs.server):
-        if tier.name != "hbm":
-            found |= _tier_terms(tier, figures, kv, kv_figure, prompt)
+    for tier in _behind_hbm(serving):
+        found |= _tier_terms(tier, figures, kv, kv_figure, prompt)
     for tokens in _map_lengths(pool):
         again = recompute_s(figures, tokens)
         for rate in MAP_BYTES_PER_S:
@@ -122,8 +125,7 @@ def offload_tables(serving: ServingPlan, terms: Mapping[str, Term]) -> dict[str,
             "recompute_s": value("memory.recompute_s"),
             "break_even_tokens": value(f"memory.break_even_tokens.{tier.name}"),
         }
-        for tier in tiers(pool.chip, serving.inputs.server)
-        if tier.name != "hbm"
+        for tier in _behind_hbm(serving)
     ]
     ratios = [
         {

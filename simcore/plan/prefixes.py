@@ -55,7 +55,8 @@ def expected_hit_fraction(inputs: PoolInputs, lane_block_count: int) -> float:
     """Share of the prompt blocks that a lane's cache would find, by a replay of some lanes' requests in turn.
 
     A router that sends prompts to where their prefixes are makes one cache of all lanes. On the high side where
-    memory is tight: what runs takes nothing from the cache here, and nobody is too early.
+    memory is tight: what runs takes nothing from the cache here, and nobody is too early. Blocks of tiers may be
+    among the lane's; bringing them back takes no time here.
     """
     kv, requests = inputs.spec.kv, inputs.requests
     if not kv.enable_prefix_caching or requests.chains is None:

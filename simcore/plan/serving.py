@@ -24,6 +24,7 @@ from simcore.memory.budget import KvBudget, kv_budget
 from simcore.memory.engines import EngineConstants
 from simcore.memory.fit import require_fit
 from simcore.parallelism import Parallelism
+from simcore.plan.kv_tiers import lane_tiers
 from simcore.plan.prefixes import expected_hit_fraction
 from simcore.plan.types import CollectiveTier, OperatingPoint, PoolInputs, PoolPlan
 from simcore.scenario.schema import Serving
@@ -31,6 +32,7 @@ from simcore.serving.capacity import throughput_curve
 from simcore.serving.estimate import LaneLoad, latency_terms
 from simcore.serving.routers import lanes_used
 from simcore.serving.schedulers import SchedulerParameters
+from simcore.serving.tiers import KvTiers, quicker_blocks
 from simcore.why import Term, constant, leaf
 from simcore.workload.requests import Requests
 
@@ -50,7 +52,8 @@ def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
     tier: CollectiveTier = "scaleout" if inputs.parallelism.tp_ranks > network.domain_size else "scaleup"
     table = _lane_table(inputs, chip, scheduler, network)
     promised = _reservation(inputs, kv)
-    point = _operating_point(inputs, table, scheduler, kv, promised)
+    behind = lane_tiers(inputs, chip, kv, inputs.parallelism)
+    point = _operating_point(inputs, table, scheduler, kv, promised, behind)
     model = _step_model(inputs, chip, scheduler)
     return PoolPlan(
         role="both",
@@ -62,6 +65,7 @@ def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
         step_table=table,
         kv=kv,
         reservation=promised,
+        tiers=behind,
         operating_point=point,
         bound=_bound(table, point, tier),
         collective_tier=tier,
@@ -296,9 +300,11 @@ def _operating_point(
     scheduler: SchedulerParameters,
     kv: KvBudget,
     promised: Reservation | None,
+    behind: KvTiers | None,
 ) -> OperatingPoint:
     """The steady state that the offered load, or the users of a closed loop, keep one lane in."""
     requests, lanes = inputs.requests, inputs.replica_count * inputs.parallelism.pp
+    kept = lane_block_count(kv, inputs.parallelism) + quicker_blocks(behind, table, requests.input_tokens)
     curve = throughput_curve(
         table,
         scheduler=scheduler,
@@ -307,7 +313,7 @@ def _operating_point(
         input_tokens=requests.input_tokens,
         output_tokens=requests.output_tokens,
         reserved_blocks=None if promised is None else promised.blocks,
-        cached_fraction=expected_hit_fraction(inputs, lane_block_count(kv, inputs.parallelism)),
+        cached_fraction=expected_hit_fraction(inputs, kept),
     )
     offered = None if inputs.requests.concurrency else offered_request_per_s(requests)
     latency: dict[str, Term] = {}

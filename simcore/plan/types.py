@@ -25,6 +25,7 @@ from simcore.plan.training import TrainingPlan
 from simcore.scenario import Scenario
 from simcore.scenario.schema import Serving
 from simcore.serving.schedulers import SchedulerParameters
+from simcore.serving.tiers import KvTiers
 from simcore.why import Term
 from simcore.workload.requests import Requests
 
@@ -44,6 +45,7 @@ class PoolPlan:
     step_table: StepTimeTable  # of one lane
     kv: KvBudget
     reservation: Reservation | None  # what the allocator promises each request; None: blocks as they grow
+    tiers: KvTiers | None  # what a lane sends KV to
     operating_point: OperatingPoint
     bound: str  # what most of a decode step waits for
     collective_tier: CollectiveTier  # what tensor parallel ranks talk over

@@ -45,6 +45,8 @@ def vllm_command(plan: Plan) -> str:
         comments.append("vLLM does not batch statically: this line serves with its own scheduler")
     if serving.pool.scheduler.queue == "shortest_predicted":
         comments.append("vLLM predicts no lengths: this line serves first come, first served")
+    if serving.pool.tiers is not None:
+        comments.append("this line sends no KV to host memory or further tiers, as the scenario does")
     lines = [f"vllm serve {shlex.quote(model)}", *(f"  {' '.join(words)}" for words in options)]
     return "\n".join([*(f"# {line}" for line in comments), " \\\n".join(lines)]) + "\n"
 

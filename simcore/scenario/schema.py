@@ -18,6 +18,7 @@ from simcore.cost import EconomicsSpec
 from simcore.errors import InputError
 from simcore.fabric import Topology
 from simcore.memory.allocators import AllocatorKind
+from simcore.memory.tiers import OffloadTier
 from simcore.parallelism import Parallelism
 from simcore.reliability import ReliabilitySpec
 from simcore.scenario.migrate import migrate
@@ -82,7 +83,8 @@ class KvCache(Spec):
     dtype: Literal["auto", "bf16", "fp16", "fp8"] = "auto"
     gpu_memory_utilization: float = Field(default=0.9, gt=0, le=1)
     enable_prefix_caching: bool = False
-    offload: tuple[Any, ...] = Field(default=(), max_length=0)
+    preemption: Literal["recompute", "swap"] = "recompute"
+    offload: tuple[OffloadTier, ...] = Field(default=(), max_length=3)  # nearest first
 
 
 class Serving(Spec):

@@ -127,6 +127,13 @@ def _pool(totals: Totals) -> dict[str, float | int]:
         found["serving.mean_batch_size"] = totals.sequence_sum / totals.iteration_count
     if totals.prompt_token_sum:  # prompts were looked up in a prefix cache
         found["memory.prefix_hit_fraction"] = totals.hit_token_sum / totals.prompt_token_sum
+        found |= {
+            f"memory.prefix_hit_fraction.{use.name}": use.hit_token_sum / totals.prompt_token_sum
+            for use in totals.tiers
+            if use.hit_token_sum is not None
+        }
+    if totals.swap_count is not None:
+        found["memory.swap_count"] = totals.swap_count
     return found
 
 

@@ -65,7 +65,7 @@ class TierUse:
     name: str
     read_token_sum: int
     written_token_sum: int
-    hit_token_sum: int  # of prompts, brought back at their first admission
+    hit_token_sum: int | None  # of prompts, brought back at their first admission; None: it takes no prefixes
     used_max_fraction: float  # of the lane that used most
 
 
@@ -91,7 +91,7 @@ class Totals:
     prefill_window_work_sum: float
     discarded_token_sum: int
     preemption_count: int
-    swap_count: int  # of those, whose KV a tier kept
+    swap_count: int | None  # of those, whose KV a tier kept; None: none takes it
     tiers: tuple[TierUse, ...]
     completed_count: int
     rejected_count: int

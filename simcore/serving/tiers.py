@@ -23,7 +23,7 @@ from simcore.compiled import compiled_in_place
 from simcore.compute.step_table import StepTimeTable
 from simcore.memory.kv_pool import blocks_for
 from simcore.serving import state
-from simcore.serving.records import TierUse
+from simcore.serving.records import Integers, TierUse
 from simcore.serving.shelf import shelve, unshelve
 
 UNLIMITED_BLOCKS: Final = 1 << 50
@@ -69,7 +69,7 @@ def tier_records(tiers: KvTiers | None, lane_count: int, entry_count: int) -> An
     return found
 
 
-def tier_use(rows: Any, names: tuple[str, ...]) -> tuple[TierUse, ...]:
+def tier_use(rows: Any, names: tuple[str, ...], *, stowing: bool) -> tuple[TierUse, ...]:
     """Sums over lanes, tier by tier."""
     mine = {name: rows[level :: len(names)] for level, name in enumerate(names)}
     return tuple(
@@ -77,7 +77,7 @@ def tier_use(rows: Any, names: tuple[str, ...]) -> tuple[TierUse, ...]:
             name=name,
             read_token_sum=int(tier.read_tokens.sum()),
             written_token_sum=int(tier.written_tokens.sum()),
-            hit_token_sum=int(tier.hit_tokens.sum()),
+            hit_token_sum=int(tier.hit_tokens.sum()) if stowing else None,
             used_max_fraction=float(tier.most_blocks.max() / max(1, tier.capacity_blocks[0])),
         )
         for name, tier in mine.items()
@@ -90,6 +90,16 @@ def prefill_s_per_token(table: StepTimeTable) -> float:
     half = max(1, most // 2)
     whole_s = table.linear_s[[half, most]] + table.comm_s[[half, most]]
     return float(whole_s[1] - whole_s[0]) / max(1, most - half)
+
+
+def quicker_blocks(tiers: KvTiers | None, table: StepTimeTable, input_tokens: Integers) -> int:
+    """Blocks for prefixes in the tiers from which a mean prompt is brought back sooner than it is computed."""
+    if tiers is None or not tiers.stow or not len(input_tokens):
+        return 0
+    mean = float(input_tokens.mean())
+    again_s = mean * prefill_s_per_token(table) + mean**2 / 2 * table.prefill_attention_s_per_token_context
+    quicker = (tier for tier in tiers.tiers if tier.latency_s + mean * tier.s_per_token <= again_s)
+    return min(UNLIMITED_BLOCKS, sum(tier.capacity_blocks for tier in quicker))
 
 
 @compiled_in_place

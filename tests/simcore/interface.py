@@ -34,6 +34,7 @@ INTERFACE: Final = (
     r"analysis\.doubling\.[a-z_]+\.gain_ratio",
 )
 ADDED: Final = (
+    r"memory\.(swap_count|prefix_hit_fraction\.(host_dram|nvme|remote))",  # what tiers behind the pool came to
     r"fabric\.all_to_all_slowdown_ratio",  # the extra hop that a rail-only fabric's guard rail speaks of
     r"memory\.(left|state|paged)_bytes_per_chip",  # what the budget leaves, and to whom
     # In tables with their trees, and no metrics: tiers behind HBM.

@@ -14,7 +14,6 @@ from simcore.scenario import Scenario
     ("section", "message"),
     [
         ({"hardware": {"pools": [{"name": "a"}]}}, "hardware.pools: got .* nothing of this kind is modelled"),
-        ({"serving": {"kv": {"offload": ["host"]}}}, "serving.kv.offload: got .* so leave it empty"),
     ],
 )
 def test_what_is_not_modelled_is_named(section: dict[str, Any], message: str) -> None:

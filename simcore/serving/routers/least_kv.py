@@ -43,7 +43,7 @@ def _blocks(lane: Any, phases: Any, setup: Any, now: float) -> int:
     """Blocks that the lane has in use now, and those of the prompts in its line."""
     blocks: int = setup.block_count - lane.free_blocks + lane.line_blocks
     if lane.steps > 1:
-        begun = steps_until(lane.rate_s, lane.slope_s, now - lane.start_s, lane.steps)
+        begun = steps_until(lane.rate_s, lane.slope_s, now - lane.start_s - lane.moved_s, lane.steps)
         blocks += run_blocks(
             phases,
             lane.phase_base,

@@ -9,7 +9,8 @@ import pytest
 from simcore.memory.offload import recompute_s, swap_s
 from simcore.memory.tiers import tiers
 from simcore.plan import Plan, plan
-from simcore.plan.offload import kv_bytes_per_token_per_chip, recompute_cost
+from simcore.plan.kv_tiers import kv_bytes_per_token_per_chip
+from simcore.plan.offload import recompute_cost
 from simcore.scenario import Scenario, apply_overrides
 
 
@@ -40,7 +41,7 @@ def test_both_times_meet_at_the_break_even_length() -> None:
     found = planned(hardware__chip_overrides__pcie_bytes_per_s="4 GB/s")
     assert found.serving is not None
     pool = found.serving.pool
-    cost, kv = recompute_cost(found.serving), kv_bytes_per_token_per_chip(pool)
+    cost, kv = recompute_cost(found.serving), kv_bytes_per_token_per_chip(pool.kv)
     met = 0
     for tier in tiers(pool.chip, found.server)[1:]:
         length = rows_of(found)[tier.name]["break_even_tokens"]

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from simcore import why
 from simcore.plan import plan
-from simcore.plan.offload import kv_bytes_per_token_per_chip, recompute_cost
+from simcore.plan.kv_tiers import kv_bytes_per_token_per_chip
+from simcore.plan.offload import recompute_cost
 from simcore.scenario import Scenario, apply_overrides
 
 # Four users on one lane: the batch, and with constant lengths the context, stay where they are.
@@ -160,7 +161,7 @@ def test_all_memory_and_step_times_of_any_scenario_move_as_its_plan_moves(
 
 def _unfolded_elsewhere(planned):
     """Leaves of the numbers on offload whose own trees stand in other numbers, which move above."""
-    cost, kv = recompute_cost(planned.serving), kv_bytes_per_token_per_chip(planned.serving.pool)
+    cost, kv = recompute_cost(planned.serving), kv_bytes_per_token_per_chip(planned.serving.pool.kv)
     return {term.name: term.value for term in (cost.fixed_s, cost.s_per_token, cost.s_per_token_context, kv)}
 
 
