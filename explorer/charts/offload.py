@@ -37,12 +37,17 @@ def tiers(result: Result | None) -> Chart | None:
             "tokens": prompt,
             "tiers": _("; ").join(winners),
         }
+    used = any("read_bytes" in row for row in rows)
     return Chart(
         slug="kv-tiers",
         title=title,
         axis=_("Each chip brings back its own share of the keys and values; nothing overlaps"),
         summary=title,
-        source=_("Closed form; latencies are orders of magnitude"),
+        source=(
+            _("Closed form; what was written, read and hit is simulated")
+            if used
+            else _("Closed form; latencies are orders of magnitude")
+        ),
         draw="table",
         table=Table(
             columns=(
@@ -52,8 +57,9 @@ def tiers(result: Result | None) -> Chart | None:
                 _("Bring back"),
                 _("Compute again"),
                 _("Better from, tokens"),
+                *((_("Written"), _("Read"), _("Prefix hits")) if used else ()),
             ),
-            rows=tuple(_tier_cells(row) for row in rows),
+            rows=tuple((*_tier_cells(row), *(_use_cells(row) if used else ())) for row in rows),
         ),
         wide=True,
     )
@@ -71,7 +77,21 @@ def _tier_cells(row: Mapping[str, Any]) -> tuple[Cell, ...]:
     )
 
 
-def _quantity(value: float, name: str, why: str, *, muted: bool = False) -> Cell:
+def _use_cells(row: Mapping[str, Any]) -> tuple[Cell, ...]:
+    """What the simulation sent to a tier and brought back from it, over the whole run and all replicas."""
+    if "read_bytes" not in row:
+        return (Cell(text=_("not used"), muted=True), Cell(text=""), Cell(text=""))
+    hits = row["hit_fraction"]
+    return (
+        _quantity(float(row["written_bytes"]), "written_bytes"),
+        _quantity(float(row["read_bytes"]), "read_bytes"),
+        Cell(text="")
+        if hits is None
+        else _quantity(float(hits), "hit_fraction", f"memory.prefix_hit_fraction.{row['tier']}"),
+    )
+
+
+def _quantity(value: float, name: str, why: str = "", *, muted: bool = False) -> Cell:
     shown = style.number(value, name)
     return Cell(text=shown.text, unit=shown.unit, muted=muted, metric=why)
 

@@ -81,9 +81,10 @@ def _tier(name: TierName, capacity_bytes: Term, bytes_per_s: Term) -> Tier:
 
 
 def latency_leaf(tier: Tier) -> Term:
-    usual = tier.latency_s == _LATENCY_S[tier.name]
-    source = "order of magnitude" if usual else "given for this tier"
-    return leaf(tier.latency_s, f"{tier.name}_latency_s", kind="assumption", source=source)
+    name = f"{tier.name}_latency_s"
+    if tier.latency_s != _LATENCY_S[tier.name]:
+        return leaf(tier.latency_s, name, kind="assumption", source="given for this tier")
+    return leaf(tier.latency_s, name, kind="assumption", source="order of magnitude")
 
 
 def transfer_s(tier: Tier, moved_bytes: float) -> Term:

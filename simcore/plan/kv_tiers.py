@@ -69,7 +69,7 @@ def _with_figures(given: OffloadTier, known: Tier | None, chip: Chip) -> Tier:
             _PATH,
             "offload.no_figure",
             "the catalog has no {figures} of {tier} for {chip}; give it, for one chip",
-            figures=" and no ".join(missing),
+            figures=", ".join(missing),
             tier=given.tier,
             chip=chip.slug,
         )

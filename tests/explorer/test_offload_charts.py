@@ -43,6 +43,19 @@ def test_the_title_names_the_tiers_that_win_and_the_slower_time_is_muted() -> No
     assert (host[2].text, remote[2].text) == ("1,000,000", "no limit")
 
 
+def test_what_the_simulation_moved_stands_beside_the_tiers_that_it_used() -> None:
+    found = result(swap_s=0.002, meets=0.0)
+    use = {"read_bytes": 2e9, "written_bytes": 3e9, "hit_fraction": None, "used_max_fraction": 0.5}
+    found["tables"]["kv_tiers"][0] |= use
+    chart = offload.tiers(found)
+    assert chart is not None
+    assert chart.table is not None
+    host, remote = chart.table.rows
+    assert len(chart.table.columns) == len(host) == len(remote) == 9
+    assert [cell.text for cell in host[6:]] == ["3", "2", ""]
+    assert remote[6].muted
+
+
 def test_where_no_tier_wins_it_is_said() -> None:
     chart = offload.tiers(result(swap_s=0.2, meets=None))
     assert chart is not None

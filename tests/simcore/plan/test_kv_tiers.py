@@ -99,7 +99,7 @@ def test_a_chip_without_a_link_to_its_host_swaps_only_to_a_named_tier() -> None:
         (
             SWAP | offload({"tier": "nvme"}),
             "serving.kv.offload",
-            "no capacity_bytes and no bytes_per_s of nvme",
+            "no capacity_bytes, bytes_per_s of nvme",
         ),
         (
             SWAP | offload({"tier": "remote"}, {"tier": "remote"}),
