@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from simcore.serving.attribution import seconds_by_resource
 from simcore.serving.engine import Engine
-from simcore.serving.router import Router
+from simcore.serving.routers import Router
+from simcore.serving.routers.round_robin import RoundRobin
 from simcore.serving.state import FINISHED, REJECTED
 from simcore.serving.tiers import UNLIMITED_BLOCKS, KvTier, KvTiers, prefill_s_per_token
 from simcore.workload.requests import Requests
-from tests.simcore.serving.tables import POLICIES, SCHEDULERS, affine_table, engine, poisson_requests
+from tests.simcore.serving.tables import SCHEDULERS, affine_table, engine, poisson_requests
 from tests.simcore.serving.test_prefix import (
     BLOCK,
     LOADS,
@@ -39,6 +40,7 @@ TIERS = st.sampled_from(
         (replace(DRAM, write_through=True), replace(NVME, write_through=True)),
     ]
 )
+BEHIND = [(kind, RoundRobin()) for kind in SCHEDULERS]  # tiers belong to a lane: no router reads them
 USES = st.sampled_from([(True, False), (False, True), (True, True)])
 
 
@@ -82,8 +84,8 @@ def check_tiers(run: Engine, lane, tiers: KvTiers) -> None:
         assert 0 <= free <= figures.capacity_blocks
 
 
-@pytest.mark.parametrize(("kind", "router"), POLICIES)
-@settings(deadline=None, max_examples=40)
+@pytest.mark.parametrize(("kind", "router"), BEHIND)
+@settings(deadline=None, max_examples=12)
 @given(load=LOADS, tiers=TIERS, uses=USES)
 def test_a_tier_is_swapped_cached_or_free_at_every_pause_and_every_request_ends_once(
     kind, router, load, tiers, uses
@@ -99,17 +101,15 @@ def test_a_tier_is_swapped_cached_or_free_at_every_pause_and_every_request_ends_
     status = run.records().status
     assert ((status == FINISHED) | (status == REJECTED)).all()
     totals = run.totals()
-    assert totals.swap_count <= totals.preemption_count
+    assert (totals.swap_count or 0) <= totals.preemption_count
     assert all(0 <= use.used_max_fraction <= 1 for use in totals.tiers)
-    assert sum(use.hit_token_sum for use in totals.tiers) <= totals.hit_token_sum
-    if not uses[0]:
-        assert totals.swap_count == 0
-    if not uses[1]:
-        assert sum(use.hit_token_sum for use in totals.tiers) == 0
+    assert sum(use.hit_token_sum or 0 for use in totals.tiers) <= totals.hit_token_sum
+    assert (totals.swap_count is not None) == uses[0]
+    assert all((use.hit_token_sum is not None) == uses[1] for use in totals.tiers)
 
 
-@pytest.mark.parametrize(("kind", "router"), POLICIES)
-@settings(deadline=None, max_examples=20)
+@pytest.mark.parametrize(("kind", "router"), BEHIND)
+@settings(deadline=None, max_examples=8)
 @given(load=LOADS, tiers=TIERS, uses=USES)
 def test_transfers_take_their_time_and_the_parts_of_time_sum_to_the_whole(kind, router, load, tiers, uses):
     requests = conversations(60, rate=load["rate"], seed=load["seed"], kinds=load["kinds"])
@@ -133,8 +133,8 @@ def test_transfers_take_their_time_and_the_parts_of_time_sum_to_the_whole(kind, 
         assert totals.moved_s <= (moved_s + latencies) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(("kind", "router"), POLICIES)
-@settings(deadline=None, max_examples=20)
+@pytest.mark.parametrize(("kind", "router"), BEHIND)
+@settings(deadline=None, max_examples=8)
 @given(load=LOADS, tiers=TIERS, uses=USES, pieces=st.integers(2, 50))
 def test_slices_and_one_go_give_the_same_bits(kind, router, load, tiers, uses, pieces):
     whole, sliced = (loaded(kind, router, load, behind(tiers, uses)) for _ in range(2))
@@ -144,8 +144,8 @@ def test_slices_and_one_go_give_the_same_bits(kind, router, load, tiers, uses, p
     assert whole.totals().tiers == sliced.totals().tiers
 
 
-@pytest.mark.parametrize(("kind", "router"), POLICIES)
-@settings(deadline=None, max_examples=20)
+@pytest.mark.parametrize(("kind", "router"), BEHIND)
+@settings(deadline=None, max_examples=8)
 @given(load=LOADS, uses=USES, count=st.integers(1, 3), through=st.booleans())
 def test_tiers_without_capacity_are_as_if_absent(kind, router, load, uses, count, through):
     nothing = (replace(DRAM, capacity_blocks=0, write_through=through),) * count
@@ -280,7 +280,7 @@ def fingerprint(kind: str) -> str:
     tiers = behind((replace(DRAM, write_through=True), NVME), (True, True))
     run = caching(requests, kind=kind, block_count=60, replica_count=2, tiers=tiers)
     run.run()
-    assert run.totals().swap_count > 0 or kind == "continuous"
+    assert run.totals().swap_count or kind != "chunked_prefill"
     digest = hashlib.sha256(run.records().finish_s.tobytes())
     digest.update(repr(run.totals().tiers).encode())
     return digest.hexdigest()
