@@ -89,7 +89,7 @@ def _engine_log_error(inputs: Inputs) -> float:
         and fact["inputs"]["ask"] == inputs["ask"]
         and "kv_cache_gib" not in fact["inputs"]
     ]
-    return sum(errors) / len(errors)
+    return float(sum(errors) / len(errors))
 
 
 # ---- models ------------------------------------------------------------------------------------------
