@@ -175,6 +175,16 @@ def _warnings(planned: TrainingPlan) -> list[Message]:
                 path="hardware.chip_count",
             )
         )
+    if inputs.calibration.content_sha256:
+        found.append(
+            Message(
+                code="training.own_calibration",
+                template="of the calibration {name} a training step takes the collectives; its products and attention "
+                "keep the rooflines that training was fitted with",
+                params={"name": inputs.calibration.name},
+                path="hardware.calibration",
+            )
+        )
     if parallelism.tp_ranks > inputs.network.domain_size:
         found.append(
             Message(

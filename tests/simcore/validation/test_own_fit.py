@@ -75,9 +75,9 @@ def test_a_plan_uses_it_and_its_trees_say_whose_it_is(file: Path) -> None:
     assert shipped.tables["calibration"][0]["is_own"] is False
 
 
-def test_training_uses_it_too(file: Path) -> None:
+def test_training_takes_its_collectives_alone_and_says_so(file: Path) -> None:
     training = {"workload": {"kind": "training"}}
-    steps = [
+    shipped, ours = [
         plan(
             Scenario.parse(
                 {
@@ -88,10 +88,13 @@ def test_training_uses_it_too(file: Path) -> None:
                 }
             ),
             with_own(file),
-        ).metrics["training.step_s"]
+        )
         for name in ("auto", "lab")
     ]
-    assert steps[0] != steps[1]
+    assert shipped.metrics["training.step_s"] == ours.metrics["training.step_s"]  # products alone were fitted
+    said = {plan_.digest: [warning.code for warning in plan_.warnings] for plan_ in (shipped, ours)}
+    assert "training.own_calibration" in said[ours.digest]
+    assert "training.own_calibration" not in said[shipped.digest]
 
 
 def test_the_digest_holds_its_content_and_not_where_it_lies(file: Path) -> None:
