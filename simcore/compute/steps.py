@@ -20,6 +20,7 @@ from simcore.compute.ops import Operator, bottleneck_stage, head_operators, laye
 from simcore.compute.stage_attention import StageAttention, stage_attention
 from simcore.compute.step_table import StepTimeTable, eager_floor, launch, prefill_launch, skew
 from simcore.parallelism import Parallelism, PipelineStage
+from simcore.remembered import remembered
 from simcore.why import Term, constant, leaf, maximum, minimum, total
 
 Bound = Literal["compute", "hbm_bandwidth", "scaleup", "host"]
@@ -40,6 +41,7 @@ class StepModel:
     overhead: StepOverhead
 
 
+@remembered
 def step_model(
     arch: LlmArchitecture,
     chip: Chip,
@@ -117,13 +119,17 @@ def prefill_step(
 
 def prefill_growth(model: StepModel, tokens: float, communication_s: Term | None = None) -> Term:
     """What a step's tokens make longer, attention aside: their matrix products, launches and collectives."""
-    in_step = leaf(tokens, "tokens", kind="derived", source="tokens of the step")
-    parts = [_linear_s(model, in_step)]
+    parts = [_linear_growth_s(model, tokens)]
     if communication_s is not None:
         parts.append(communication_s)
     if model.parallelism.tp_ranks > 1:
         parts.append(skew(model.parallelism, model.overhead, model.stage.depth))
     return total(*parts).named("prefill_growth_s")
+
+
+@remembered
+def _linear_growth_s(model: StepModel, tokens: float) -> Term:
+    return _linear_s(model, leaf(tokens, "tokens", kind="derived", source="tokens of the step"))
 
 
 def prefill_host(model: StepModel) -> Term:
