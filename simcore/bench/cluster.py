@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from simcore.bench.serving import bare_run, engine_run, peak_rss_bytes, scenario, timed
+from simcore.bench.serving import bare_run, beside_the_bare_loop, engine_run, scenario
 from simcore.plan import plan
 
 REPLICAS: Final = 64
@@ -25,21 +25,4 @@ def run_cluster() -> dict[str, float]:
     engine_run(small)
     bare_run(small)
     planned = plan(scenario(REQUESTS, replicas=REPLICAS, router="least_outstanding"))
-    engine_s: list[float] = []
-    bare_s: list[float] = []
-    for _ in range(ROUNDS):
-        bare_s.append(timed(lambda: bare_run(planned)))
-        engine_s.append(timed(lambda: engine_run(planned)))
-    outcome = engine_run(planned)
-    seconds = min(engine_s)
-    return {
-        "replicas": REPLICAS,
-        "requests": REQUESTS,
-        "iterations": outcome.totals.iteration_count,
-        "requests_per_s": REQUESTS / seconds,
-        "iterations_per_s": outcome.totals.iteration_count / seconds,
-        "seconds": seconds,
-        "bare_loop_seconds": min(bare_s),
-        "ratio_to_bare_loop": seconds / min(bare_s),
-        "peak_rss_bytes": peak_rss_bytes(),
-    }
+    return {"replicas": REPLICAS} | beside_the_bare_loop(planned, request_count=REQUESTS, rounds=ROUNDS)

@@ -64,18 +64,22 @@ def run_serving() -> dict[str, float]:
     engine_run(plan(scenario(_WARM_REQUESTS)))
     planned = plan(scenario(REQUESTS))
     bare_run(planned)
+    return beside_the_bare_loop(planned, request_count=REQUESTS, rounds=ROUNDS)
+
+
+def beside_the_bare_loop(planned: Plan, *, request_count: int, rounds: int) -> dict[str, float]:
+    """Best of some rounds, engine and bare loop in turn."""
     engine_s: list[float] = []
     bare_s: list[float] = []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         bare_s.append(timed(lambda: bare_run(planned)))
         engine_s.append(timed(lambda: engine_run(planned)))
-    outcome = engine_run(planned)
-    seconds = min(engine_s)
+    iterations, seconds = engine_run(planned).totals.iteration_count, min(engine_s)
     return {
-        "requests": REQUESTS,
-        "iterations": outcome.totals.iteration_count,
-        "requests_per_s": REQUESTS / seconds,
-        "iterations_per_s": outcome.totals.iteration_count / seconds,
+        "requests": request_count,
+        "iterations": iterations,
+        "requests_per_s": request_count / seconds,
+        "iterations_per_s": iterations / seconds,
         "seconds": seconds,
         "bare_loop_seconds": min(bare_s),
         "ratio_to_bare_loop": seconds / min(bare_s),
