@@ -24,7 +24,7 @@ from simcore.plan.bands import serving_bands
 from simcore.plan.kv_tiers import tier_metrics, tier_rows
 from simcore.plan.prefixes import prefix_chains
 from simcore.plan.requests import replications
-from simcore.plan.serving import lane_block_count
+from simcore.plan.serving import lane_pool
 from simcore.plan.slices import replica_hosts
 from simcore.plan.training import utilisation_term
 from simcore.plan.training_bands import training_bands
@@ -270,17 +270,13 @@ def _mean(shares: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def _engine(plan: Plan, serving: ServingPlan) -> Engine:
     pool, spec = serving.pool, serving.inputs.spec.scheduler
     return Engine(
-        pool.step_table,
-        scheduler=pool.scheduler,
-        block_count=lane_block_count(pool.kv, pool.parallelism),
+        [lane_pool(pool)],
         block_size_tokens=pool.kv.block_size_tokens,
-        replica_count=pool.lane_count,
         router=serving.inputs.spec.router,
         requests=serving.inputs.requests,
         reservation=pool.reservation,
         chains=prefix_chains(serving),
         admission=serving.inputs.spec.admission,
-        lanes_per_replica=pool.parallelism.pp,
         seed=plan.seed,
         ranks=ranks(
             pool.scheduler.queue,
@@ -289,7 +285,6 @@ def _engine(plan: Plan, serving: ServingPlan) -> Engine:
             prediction_cv=getattr(spec, "prediction_cv", 0.0),
             seed=plan.seed,
         ),
-        tiers=pool.tiers,
     )
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from simcore.bench.bare_loop import BareStep, bare_loop
 from simcore.compute.step_table import StepTimeTable
 from simcore.plan import Plan, ServingPlan, plan
-from simcore.plan.serving import lane_block_count
+from simcore.plan.serving import lane_block_count, lane_pool
 from simcore.scenario import Scenario
 from simcore.serving.engine import Engine
 from simcore.serving.metrics import ServingMetrics, serving_metrics
@@ -110,11 +110,8 @@ def engine_run(planned: Plan) -> Outcome:
     serving = _serving(planned)
     pool = serving.pool
     engine = Engine(
-        pool.step_table,
-        scheduler=pool.scheduler,
-        block_count=lane_block_count(pool.kv, pool.parallelism),
+        [lane_pool(pool)],
         block_size_tokens=pool.kv.block_size_tokens,
-        replica_count=pool.lane_count,
         router=serving.inputs.spec.router,
         requests=serving.inputs.requests,
     )

@@ -30,6 +30,7 @@ from simcore.plan.types import CollectiveTier, OperatingPoint, PoolInputs, PoolP
 from simcore.scenario.schema import Serving
 from simcore.serving.capacity import throughput_curve
 from simcore.serving.estimate import LaneLoad, latency_terms
+from simcore.serving.pools import LanePool
 from simcore.serving.routers import lanes_used
 from simcore.serving.schedulers import SchedulerParameters
 from simcore.serving.tiers import KvTiers, quicker_blocks
@@ -346,6 +347,18 @@ def offered_request_per_s(requests: Requests) -> float:
 
 def lane_block_count(kv: KvBudget, parallelism: Parallelism) -> int:
     return max(1, kv.sequence_block_count // parallelism.pp)
+
+
+def lane_pool(pool: PoolPlan) -> LanePool:
+    """What the engine runs of a pool."""
+    return LanePool(
+        table=pool.step_table,
+        scheduler=pool.scheduler,
+        block_count=lane_block_count(pool.kv, pool.parallelism),
+        lane_count=pool.lane_count,
+        lanes_per_replica=pool.parallelism.pp,
+        tiers=pool.tiers,
+    )
 
 
 def mean_batch(point: OperatingPoint) -> float:

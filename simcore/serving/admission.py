@@ -35,8 +35,8 @@ def is_full(lanes: Any, setup: Any, index: int) -> bool:
     """
     if in_line(lanes[index], setup) < 0:
         return False
-    first = index - index % setup.lanes_per_replica
+    first = index - (index - setup.first_lane) % setup.lanes_per_replica
     length = 0
-    for other in range(first, min(first + setup.lanes_per_replica, setup.replica_count)):
+    for other in range(first, min(first + setup.lanes_per_replica, setup.first_lane + setup.lane_count)):
         length += max(0, in_line(lanes[other], setup))
     return bool(length >= setup.max_queue_length)

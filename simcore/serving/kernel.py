@@ -82,21 +82,21 @@ def add_gap(gaps: Any, totals: Any, gap_s: float, count: int) -> None:
 
 
 @compiled_in_place
-def looked_up(table: Any, count: int) -> float:
-    """Entry `count`; beyond the end, the last entry in proportion (a prompt above the token budget)."""
-    last = table.size - 1
-    value: float = table[count] if count <= last else table[last] * (count / last)
+def looked_up(table: Any, setup: Any, count: int) -> float:
+    """Entry `count` of a pool; beyond its last, that one in proportion (a prompt above the token budget)."""
+    base, last = setup.token_base, setup.token_last
+    value: float = table[base + count] if count <= last else table[base + last] * (count / last)
     return value
 
 
 @compiled_in_place
-def tally(histogram: Any, count: int, iterations: int) -> None:
+def tally(histogram: Any, setup: Any, count: int, iterations: int) -> None:
     """Count iterations so that histogram · table is the sum of what `looked_up` gave."""
-    last = histogram.size - 1
+    base, last = setup.token_base, setup.token_last
     if count <= last:
-        histogram[count] += iterations
+        histogram[base + count] += iterations
     else:
-        histogram[last] += iterations * (count / last)
+        histogram[base + last] += iterations * (count / last)
 
 
 @inlined
@@ -145,7 +145,7 @@ def start(
     tokens = decodes + lane.prefill_tokens
     if tokens == 0:
         return False
-    rate = looked_up(token_s, tokens) + sampled_s[decodes + lane.finishing]
+    rate = looked_up(token_s, setup, tokens) + sampled_s[setup.sampled_base + decodes + lane.finishing]
     rate += setup.overhead_s_per_sequence * (decodes + lane.chunks)
     slope = 0.0
     if decodes > 0:
@@ -395,8 +395,8 @@ def end(
     totals.moved_s += lane.moved_s
     totals.iterations += steps
     totals.sequences += steps * (decodes + lane.chunks)
-    tally(token_iterations, decodes + lane.prefill_tokens, steps)
-    sampled_iterations[decodes + lane.finishing] += steps
+    tally(token_iterations, setup, decodes + lane.prefill_tokens, steps)
+    sampled_iterations[setup.sampled_base + decodes + lane.finishing] += steps
     lane.barren += steps
     if decodes > 0:
         end_decodes(clock, lane, seats, room, rows, phases, setup, tree, totals, prefix, arrival, gaps)
@@ -454,7 +454,7 @@ def arrive(
     order: Any,
     rows: Any,
     phases: Any,
-    setup: Any,
+    setups: Any,
     prefix: Any,
     routing: Any,
     arrival: Any,
@@ -462,6 +462,7 @@ def arrive(
     outputs: Any,
 ) -> int:
     """Route the next request. Returns the lane that it wakes, -1, or -2 where its lane must have more seats first."""
+    setup = setups[0]
     request = clock.next_request
     now = arrival[request]
     if setup.pages == 1:
@@ -469,12 +470,13 @@ def arrive(
         needed = blocks_for(tokens, setup.block_size, setup.block_shift)
     else:
         needed = rows[request].reserved
-    if needed > setup.block_count:
+    if needed > clock.most_blocks:
         clock.next_request += 1
         reject(clock, rows, arrival, request, now)
         return -1
-    index = choose(clock, lanes, phases, setup, prefix, routing, request, now)
+    index = choose(clock, lanes, phases, setups, prefix, routing, request, now)
     lane = lanes[index]
+    setup = setups[lane.pool]
     full = setup.max_queue_length >= 0 and is_full(lanes, setup, index)
     if not full and lane.running + lane.waiting == lane.ring_size and lane.ring_size < setup.most_seats:
         clock.growing = index
@@ -514,7 +516,7 @@ def arrive(
 
 
 @compiled_in_place
-def sample(clock: Any, lanes: Any, setup: Any, samples: Any) -> None:
+def sample(clock: Any, lanes: Any, setups: Any, samples: Any) -> None:
     """Write down the state as it stands until the next event."""
     row = samples[clock.samples]
     row.time_s = clock.sample_s
@@ -523,11 +525,11 @@ def sample(clock: Any, lanes: Any, setup: Any, samples: Any) -> None:
     row.used_blocks = 0
     row.cached_blocks = 0
     row.batch_tokens = 0
-    for index in range(setup.replica_count):
+    for index in range(lanes.size):
         lane = lanes[index]
         row.running += lane.running
         row.waiting += lane.waiting
-        row.used_blocks += setup.block_count - lane.free_blocks
+        row.used_blocks += setups[lane.pool].block_count - lane.free_blocks
         row.cached_blocks += lane.cached_blocks
         row.batch_tokens += lane.decodes + lane.prefill_tokens if lane.steps > 0 else 0
     clock.samples += 1
@@ -547,7 +549,7 @@ def advance(
     room: Any,
     rows: Any,
     phases: Any,
-    setup: Any,
+    setups: Any,
     tree: Any,
     totals: Any,
     prefix: Any,
@@ -563,7 +565,7 @@ def advance(
     samples: Any,
 ) -> int:
     """Go on until `clock.until` requests are done, the sample buffer is full, or nothing is left to do."""
-    c, s, t = clock[0], setup[0], totals[0]
+    c = clock[0]
     while c.completed + c.rejected < c.until:
         end_s = lanes[order[0]].end_s if c.busy_lanes > 0 else math.inf
         arriving = c.next_request < c.released and arrival[c.next_request] <= end_s
@@ -573,10 +575,10 @@ def advance(
         while c.sample_s < event_s:
             if c.samples == SAMPLE_ROWS:
                 return SAMPLES_FULL
-            sample(c, lanes, s, samples)
+            sample(c, lanes, setups, samples)
         c.now_s = event_s
         if arriving:
-            woken = arrive(c, lanes, order, rows, phases, s, prefix, routing, arrival, inputs, outputs)
+            woken = arrive(c, lanes, order, rows, phases, setups, prefix, routing, arrival, inputs, outputs)
             if woken == -2:
                 return MORE_SEATS
             if woken >= 0:  # an event now: it starts when everybody who arrives at this instant has joined
@@ -586,6 +588,7 @@ def advance(
             continue
         index = order[0]
         lane = lanes[index]
+        s, t = setups[lane.pool], totals[lane.pool]
         if lane.steps > 0:
             end(
                 c,

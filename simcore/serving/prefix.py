@@ -13,6 +13,7 @@ cached ones. Limits: generated tokens have no hash and are not shared; eviction 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
 
@@ -94,14 +95,18 @@ def _unrepeated(owner: Integers, entries: Integers, distinct: int) -> Any:
 
 
 def laid_out(
-    chains: PrefixChains | None, lane_count: int, request_count: int, tiers: KvTiers | None = None
+    chains: PrefixChains | None,
+    lane_counts: Sequence[int],
+    request_count: int,
+    tiers: Sequence[KvTiers | None],
 ) -> Prefix:
-    """The arrays of an empty cache in every lane; tiny ones without chains."""
-    behind = tier_records(tiers, lane_count, 0 if chains is None else len(chains.blocks))
+    """The arrays of an empty cache in every lane; tiny ones without chains. Lanes and tiers are given by pool."""
+    lane_count = sum(lane_counts)
+    behind = tier_records(tiers, lane_counts, 0 if chains is None else len(chains.blocks))
     if chains is None:
         empty = np.zeros(1, np.int64)
         return Prefix(empty, empty, empty, state.records(state.CELL, 1), np.zeros(0, np.int64), behind)
-    levels = 1 + (tiers.count if tiers is not None and tiers.stow else 0)
+    levels = 1 + max(one.count if one is not None and one.stow else 0 for one in tiers)
     cells = lane_count * len(chains.blocks) * levels
     if cells > MAX_CELLS:
         raise InputError.at(

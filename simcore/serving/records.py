@@ -6,13 +6,26 @@ table by dot products (`attribution.py`), without a line per iteration ever bein
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+_NOT_SUMMED: Final = frozenset(
+    {
+        "makespan_s",
+        "iterations_by_tokens",
+        "iterations_by_sampled",
+        "swap_count",
+        "tiers",
+        "kv_usage_max_fraction",
+        "gap_edges_s",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +109,9 @@ class Totals:
     completed_count: int
     rejected_count: int
     refused_count: int  # of those, because the line of their replica was full
-    kv_usage_mean_fraction: float
-    kv_usage_max_fraction: float
+    kv_block_count: float  # of all lanes
+    kv_block_s: float  # ∫ blocks in use dt
+    kv_usage_max_fraction: float  # of the lane that used most
     kv_held_token_s: float  # ∫ tokens held dt
     kv_taken_token_s: float  # ∫ tokens that the blocks in use could hold dt
     kv_blocked_token_s: float  # ∫ free slots dt, while the first in line did not fit
@@ -108,6 +122,33 @@ class Totals:
     gap_sum_s: float
     gap_edges_s: Floats  # inter-token latency: histogram with bins under 0.8 % wide
     gap_histogram: Integers
+
+    @property
+    def kv_usage_mean_fraction(self) -> float:
+        whole = self.kv_block_count * self.makespan_s
+        return self.kv_block_s / whole if whole > 0 else 0.0
+
+    @classmethod
+    def of_all(cls, pools: Sequence[Totals]) -> Totals:
+        """The sums over pools; what is by entry of a step table belongs to one pool, and is left out of several."""
+        if len(pools) == 1:
+            return pools[0]
+        found: dict[str, Any] = {
+            each.name: sum(getattr(pool, each.name) for pool in pools)
+            for each in fields(cls)
+            if each.name not in _NOT_SUMMED
+        }
+        counts = [pool.swap_count for pool in pools if pool.swap_count is not None]
+        return cls(
+            **found,
+            makespan_s=pools[0].makespan_s,
+            iterations_by_tokens=np.zeros(0),
+            iterations_by_sampled=np.zeros(0),
+            swap_count=sum(counts) if counts else None,
+            tiers=tuple(use for pool in pools for use in pool.tiers),
+            kv_usage_max_fraction=max(pool.kv_usage_max_fraction for pool in pools),
+            gap_edges_s=pools[0].gap_edges_s,
+        )
 
     @property
     def kv_useful_fraction(self) -> float:

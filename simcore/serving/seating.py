@@ -15,22 +15,26 @@ import numpy as np
 from simcore.serving import state
 
 
-def empty_lanes(
-    seat_count: int, *, block_count: int, block_size_tokens: int, lane_count: int
-) -> tuple[Any, Any, Any]:
-    """Empty lanes with their seats and room; one seat more than can be taken, so that no lane ends in another."""
-    stride = seat_count + 1
-    lanes = state.records(state.LANE, lane_count)
-    seats = state.records(state.SEAT, lane_count * stride)
-    room = state.records(state.ROOM, lane_count * stride)
-    lanes["ring_size"] = seat_count
-    lanes["seat_base"] = np.arange(lane_count) * stride
-    lanes["phase_base"] = np.arange(lane_count) * block_size_tokens
-    lanes["free_blocks"] = block_count
-    lanes["spare_count"] = seat_count
+def empty_lanes(setups: Any, *, share: int) -> tuple[Any, Any, Any]:
+    """Empty lanes of all pools with seats and room for `share` requests each, as far as a pool seats so many.
+
+    One seat more than can be taken, so that no lane ends in another.
+    """
+    counts = setups["lane_count"]
+    lanes = state.records(state.LANE, int(counts.sum()))
+    lanes["pool"] = np.repeat(np.arange(len(setups)), counts)
+    lanes["ring_size"] = np.minimum(setups["most_seats"], share)[lanes["pool"]]
+    lanes["seat_base"] = np.cumsum(lanes["ring_size"] + 1) - lanes["ring_size"] - 1
+    lanes["phase_base"] = np.arange(len(lanes)) * setups["block_size"][0]
+    lanes["free_blocks"] = setups["block_count"][lanes["pool"]]
+    lanes["spare_count"] = lanes["ring_size"]
     for name in ("queue_first", "queue_last", "last_seat", "order", "newest", "oldest"):
         lanes[name] = -1
-    room["spare"] = np.arange(lane_count * stride)[::-1].reshape(lane_count, stride)[::-1].ravel()
+    seat_count = int((lanes["ring_size"] + 1).sum())
+    seats, room = state.records(state.SEAT, seat_count), state.records(state.ROOM, seat_count)
+    # The first to be taken, at the end of the list, is the lowest.
+    past = np.repeat(2 * lanes["seat_base"] + lanes["ring_size"], lanes["ring_size"] + 1)
+    room["spare"] = past - np.arange(seat_count)
     return lanes, seats, room
 
 

@@ -1,7 +1,8 @@
 """The live state of the engine: what a replica lane, a seat and the clock hold, as flat numpy records.
 
 One array per kind of thing; a lane (one replica) owns `ring_size` consecutive seats, one per running
-sequence, and as many rows of `room`, which holds its heap, rings and stacks. All of it is mutable, private
+sequence, and as many rows of `room`, which holds its heap, rings and stacks. Equal lanes are a pool, with one
+record of `SETUP` and one of `TOTALS`. All of it is mutable, private
 to one `Engine`, and complete: a kernel call can stop after any event and the next call goes on from here.
 
 Words: a *step* is one decode iteration of a lane (every decoding sequence gains a token); a *run* is a
@@ -50,6 +51,7 @@ LANE: Final = np.dtype(
         ("blocked", "i8"),  # the first in line waits for memory
         ("gathering", "i8"),  # of a static batch that is forming, how many may still join
         ("may_run", "i8"),  # nothing but an arrival can change the batch before the next heap event
+        ("pool", "i8"),  # its row of setup and totals
         ("seat_base", "i8"),  # first seat, first row of room
         ("ring_size", "i8"),  # seats of the lane
         ("phase_base", "i8"),
@@ -171,6 +173,7 @@ CLOCK: Final = np.dtype(
         ("next_request", "i8"),
         ("released", "i8"),  # requests whose instant is known
         ("count", "i8"),
+        ("most_blocks", "i8"),  # that any lane can hold of one request
         ("completed", "i8"),
         ("rejected", "i8"),
         ("refused", "i8"),  # of those, because the line was full
@@ -213,7 +216,12 @@ SETUP: Final = np.dtype(
         ("watermark_blocks", "i8"),
         ("pages", "i8"),  # 1: blocks are taken as sequences grow; 0: all that was promised, at admission
         ("levels", "i8"),  # of the buddy allocator's tree; -1: any blocks will do
-        ("replica_count", "i8"),
+        ("replica_count", "i8"),  # lanes that the router chooses among
+        ("first_lane", "i8"),
+        ("lane_count", "i8"),
+        ("token_base", "i8"),  # of its steps by tokens, and their tally
+        ("token_last", "i8"),
+        ("sampled_base", "i8"),
         ("caching", "i8"),  # 1: prompts share resident prefixes
         ("tiers", "i8"),  # behind the KV pool of a lane
         ("swapping", "i8"),  # 1: they take the KV of preempted sequences

@@ -14,6 +14,7 @@ run anyway (`memory/offload.py`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -53,20 +54,33 @@ class KvTiers:
         return len(self.tiers)
 
 
-def tier_records(tiers: KvTiers | None, lane_count: int, entry_count: int) -> Any:
-    """Empty tiers of every lane, lane by lane; one that nobody looks at without tiers."""
-    if tiers is None or not tiers.count:
-        return state.records(state.TIER, 1)
-    found = state.records(state.TIER, lane_count * tiers.count)
-    for level, tier in enumerate(tiers.tiers):
-        mine = found[level :: tiers.count]
-        mine["latency_s"] = tier.latency_s
-        mine["s_per_token"] = tier.s_per_token
-        mine["capacity_blocks"] = min(tier.capacity_blocks, UNLIMITED_BLOCKS)
-        mine["through"] = int(tier.write_through)
-        mine["newest"] = mine["oldest"] = -1
-        mine["cell_base"] = (np.arange(lane_count) + (1 + level) * lane_count) * entry_count
+def tier_records(pools: Sequence[KvTiers | None], lane_counts: Sequence[int], entry_count: int) -> Any:
+    """Empty tiers of every lane, pool by pool and lane by lane, and one more that nobody looks at."""
+    bases = tier_bases(pools, lane_counts)
+    found = state.records(state.TIER, bases[-1] + 1)
+    first_lane, lane_total = 0, sum(lane_counts)
+    for tiers, lane_count, base in zip(pools, lane_counts, bases, strict=False):
+        behind = () if tiers is None else tiers.tiers
+        count = len(behind)
+        for level, tier in enumerate(behind):
+            mine = found[base + level : base + lane_count * count : count]
+            mine["latency_s"] = tier.latency_s
+            mine["s_per_token"] = tier.s_per_token
+            mine["capacity_blocks"] = min(tier.capacity_blocks, UNLIMITED_BLOCKS)
+            mine["through"] = int(tier.write_through)
+            mine["newest"] = mine["oldest"] = -1
+            lanes = np.arange(first_lane, first_lane + lane_count)
+            mine["cell_base"] = (lanes + (1 + level) * lane_total) * entry_count
+        first_lane += lane_count
     return found
+
+
+def tier_bases(pools: Sequence[KvTiers | None], lane_counts: Sequence[int]) -> list[int]:
+    """Where the tiers of each pool begin, and where all end."""
+    sizes = [
+        0 if tiers is None else tiers.count * lanes for tiers, lanes in zip(pools, lane_counts, strict=True)
+    ]
+    return [sum(sizes[:place]) for place in range(len(sizes) + 1)]
 
 
 def tier_use(rows: Any, names: tuple[str, ...], *, stowing: bool) -> tuple[TierUse, ...]:

@@ -12,6 +12,7 @@ from simcore.compute.step_table import StepTimeTable
 from simcore.memory.allocators import occupancy
 from simcore.serving.engine import Engine
 from simcore.serving.ordering import sorted_values
+from simcore.serving.pools import LanePool
 from simcore.serving.routers.round_robin import RoundRobin
 from simcore.serving.schedulers import SCHEDULER_CODES, SchedulerParameters
 from simcore.workload.requests import Requests
@@ -23,15 +24,13 @@ def warm() -> None:
         arrival_s=np.zeros(3), input_tokens=np.full(3, 5), output_tokens=np.full(3, 4), concurrency=2
     )
     for kind in SCHEDULER_CODES:
-        engine = Engine(
-            constant_table(1e-3, max_tokens=8, max_sequences=2),
+        pool = LanePool(
+            table=constant_table(1e-3, max_tokens=8, max_sequences=2),
             scheduler=SchedulerParameters(kind=kind, max_num_seqs=2, max_num_batched_tokens=8),
             block_count=4,
-            block_size_tokens=4,
-            replica_count=1,
-            router=RoundRobin(),
-            requests=requests,
+            lane_count=1,
         )
+        engine = Engine([pool], block_size_tokens=4, router=RoundRobin(), requests=requests)
         engine.run()
     one = np.ones(1, np.int64)
     occupancy("paged", one, one, capacity_tokens=64, max_model_len=64)

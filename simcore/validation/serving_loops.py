@@ -21,6 +21,7 @@ from simcore.plan import plan
 from simcore.plan.types import ServingPlan
 from simcore.scenario import Scenario
 from simcore.serving.engine import Engine
+from simcore.serving.pools import LanePool
 from simcore.validation.loop_rules import BATCH_WAIT_ITERATIONS, TOKEN_BUDGETS
 from simcore.validation.step_rows import StepRow
 from simcore.workload.requests import Requests
@@ -58,12 +59,15 @@ def closed_loop(row: StepRow, planned: ServingPlan) -> LoopTimes:
     """Drive one loop to its end."""
     pool = planned.pool
     requests = _requests(row)
-    engine = Engine(
-        pool.step_table,
+    lane = LanePool(
+        table=pool.step_table,
         scheduler=replace(pool.scheduler, max_num_seqs=row.seated_count),
         block_count=pool.kv.sequence_block_count,
+        lane_count=1,
+    )
+    engine = Engine(
+        [lane],
         block_size_tokens=pool.kv.block_size_tokens,
-        replica_count=1,
         router=planned.inputs.spec.router,
         requests=requests,
     )

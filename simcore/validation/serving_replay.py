@@ -26,6 +26,7 @@ from simcore.memory.budget import kv_budget
 from simcore.memory.engines import engine_constants
 from simcore.parallelism import Parallelism
 from simcore.serving.engine import Engine
+from simcore.serving.pools import LanePool
 from simcore.serving.records import Floats
 from simcore.serving.routers.round_robin import RoundRobin
 from simcore.serving.schedulers import SchedulerParameters
@@ -165,18 +166,18 @@ def replayed(run: Run, requests: Requests, catalog: Catalog, *, own_blocks: bool
         max_model_len=run.max_model_len,
     )
     blocks = budget.sequence_block_count if own_blocks else run.block_count
-    engine = Engine(
-        _step_table(run, arch, chip, catalog),
+    lane = LanePool(
+        table=_step_table(run, arch, chip, catalog),
         scheduler=SchedulerParameters(
             kind="chunked_prefill",
             max_num_seqs=run.max_num_seqs * run.engine_count,
             max_num_batched_tokens=run.max_num_batched_tokens * run.engine_count,
         ),
         block_count=blocks * run.engine_count,
-        block_size_tokens=budget.block_size_tokens,
-        replica_count=1,
-        router=RoundRobin(),
-        requests=requests,
+        lane_count=1,
+    )
+    engine = Engine(
+        [lane], block_size_tokens=budget.block_size_tokens, router=RoundRobin(), requests=requests
     )
     pieces = [piece.columns for piece in engine.slices(target_count=40)]
     records = engine.records()

@@ -120,25 +120,26 @@ def set_up(head: Any, router: Router, lane_count: int) -> None:
 
 @inlined
 def choose(
-    clock: Any, lanes: Any, phases: Any, setup: Any, prefix: Any, routing: Any, request: int, now: float
+    clock: Any, lanes: Any, phases: Any, setups: Any, prefix: Any, routing: Any, request: int, now: float
 ) -> int:
     """The lane for a request, by the router that the setup names. The one that reads nothing costs nothing."""
-    if setup.router == 0:
-        return _round_robin(clock, setup)
-    return _looked_up(clock, lanes, phases, setup, prefix, routing, request, now)
+    if setups[0].router == 0:
+        return _round_robin(clock, setups[0])
+    return _looked_up(clock, lanes, phases, setups, prefix, routing, request, now)
 
 
 @compiled_in_place
 def _looked_up(
-    clock: Any, lanes: Any, phases: Any, setup: Any, prefix: Any, routing: Any, request: int, now: float
+    clock: Any, lanes: Any, phases: Any, setups: Any, prefix: Any, routing: Any, request: int, now: float
 ) -> int:
     """The lane by one of the routers that draw or look."""
+    setup = setups[0]
     if setup.router == 1:
         return _random(setup, routing, request)
     if setup.router == 2:
         return _least_outstanding(clock, setup, routing)
     if setup.router == 3:
-        return _least_kv(clock, lanes, phases, setup, now)
+        return _least_kv(clock, lanes, phases, setups, now)
     if setup.router == 4:
         return _power_of_two(lanes, setup, routing, request)
     return _prefix_affinity(clock, lanes, setup, prefix, routing, request)

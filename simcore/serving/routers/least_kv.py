@@ -24,13 +24,14 @@ class LeastKv(Spec):
 
 
 @compiled_in_place
-def choose(clock: Any, lanes: Any, phases: Any, setup: Any, now: float) -> int:
+def choose(clock: Any, lanes: Any, phases: Any, setups: Any, now: float) -> int:
     """One look at each lane."""
     index: int = clock.last_lane
     best, fewest = 0, -1
-    for _ in range(setup.replica_count):
-        index = index + 1 if index + 1 < setup.replica_count else 0
-        blocks = _blocks(lanes[index], phases, setup, now)
+    lane_count = setups[0].replica_count
+    for _ in range(lane_count):
+        index = index + 1 if index + 1 < lane_count else 0
+        blocks = _blocks(lanes[index], phases, setups[lanes[index].pool], now)
         if fewest < 0 or blocks < fewest:
             best, fewest = index, blocks
             if blocks == 0:

@@ -8,6 +8,7 @@ import numpy as np
 from simcore.compute.step_table import StepTimeTable
 from simcore.serving.admission import Admission
 from simcore.serving.engine import Engine
+from simcore.serving.pools import LanePool
 from simcore.serving.prefix import PrefixChains
 from simcore.serving.routers import Router
 from simcore.serving.routers.round_robin import RoundRobin
@@ -83,8 +84,8 @@ def engine(
     ranks: np.ndarray | None = None,
     tiers: KvTiers | None = None,
 ) -> Engine:
-    return Engine(
-        affine_table() if table is None else table,
+    pool = LanePool(
+        table=affine_table() if table is None else table,
         scheduler=SchedulerParameters(
             kind=kind,
             max_num_seqs=max_num_seqs,
@@ -92,15 +93,18 @@ def engine(
             long_prefill_token_threshold=longest_chunk,
         ),
         block_count=block_count,
+        lane_count=replica_count,
+        tiers=tiers,
+    )
+    return Engine(
+        [pool],
         block_size_tokens=block_size,
-        replica_count=replica_count,
         router=router or RoundRobin(),
         requests=requests,
         chains=chains,
         admission=admission,
         seed=seed,
         ranks=ranks,
-        tiers=tiers,
     )
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from simcore.serving.admission import Admission
 from simcore.serving.engine import Engine
 from simcore.serving.metrics import serving_metrics
+from simcore.serving.pools import LanePool
 from simcore.serving.routers import Router
 from simcore.serving.routers.round_robin import RoundRobin
 from simcore.serving.schedulers import SchedulerParameters
@@ -127,16 +128,19 @@ def test_batches_in_flight_of_one_replica_share_its_line() -> None:
     )
     runs = []
     for lanes_per_replica in (1, 2):
-        run = Engine(
-            TABLE,
+        pool = LanePool(
+            table=TABLE,
             scheduler=SchedulerParameters(kind="chunked_prefill", max_num_seqs=1, max_num_batched_tokens=64),
             block_count=1_000,
+            lane_count=2,
+            lanes_per_replica=lanes_per_replica,
+        )
+        run = Engine(
+            [pool],
             block_size_tokens=16,
-            replica_count=2,
             router=RoundRobin(),
             requests=requests,
             admission=Admission(max_queue_length=3),
-            lanes_per_replica=lanes_per_replica,
         )
         run.run()
         runs.append(run)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from simcore.serving.engine import Engine
+from simcore.serving.pools import LanePool
 from simcore.serving.routers.round_robin import RoundRobin
 from simcore.serving.schedulers import SchedulerParameters
 from simcore.serving.warm import constant_table
@@ -10,12 +11,15 @@ from simcore.workload.requests import Requests
 
 
 def engine(*, request_count: int, replica_count: int) -> Engine:
-    return Engine(
-        constant_table(1e-3, max_tokens=128, max_sequences=64),
+    pool = LanePool(
+        table=constant_table(1e-3, max_tokens=128, max_sequences=64),
         scheduler=SchedulerParameters(kind="chunked_prefill", max_num_seqs=64, max_num_batched_tokens=128),
         block_count=1000,
+        lane_count=replica_count,
+    )
+    return Engine(
+        [pool],
         block_size_tokens=16,
-        replica_count=replica_count,
         router=RoundRobin(),
         requests=Requests(
             arrival_s=np.arange(request_count) * 1e-2,

@@ -14,6 +14,7 @@ from simcore.memory.allocators import reservation
 from simcore.serving.capacity import capacity_request_per_s
 from simcore.serving.engine import Engine
 from simcore.serving.metrics import _memory
+from simcore.serving.pools import LanePool
 from simcore.serving.routers.round_robin import RoundRobin
 from simcore.serving.schedulers import LEAVES_SEATS_EMPTY, SchedulerParameters
 from simcore.serving.state import FINISHED, REJECTED
@@ -34,14 +35,17 @@ def engine_of(
         allocator, requests.input_tokens, requests.output_tokens, max_model_len=LONGEST,
         block_size_tokens=BLOCK, block_count=blocks, pool_count=replicas,
     )  # fmt: skip
-    run = Engine(
-        affine_table(),
+    pool = LanePool(
+        table=affine_table(),
         scheduler=SchedulerParameters(
             kind=scheduler, max_num_seqs=max_num_seqs, max_num_batched_tokens=max_num_batched_tokens
         ),
         block_count=blocks,
+        lane_count=replicas,
+    )
+    run = Engine(
+        [pool],
         block_size_tokens=BLOCK,
-        replica_count=replicas,
         router=RoundRobin(),
         requests=requests,
         reservation=promised,
