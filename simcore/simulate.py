@@ -168,17 +168,16 @@ class _Served:
     tiers: Sequence[Mapping[str, Any]]  # `kv_tiers` with their use, where the engine used any
     outcome: ServingMetrics
     series: Mapping[str, Mapping[str, Any]]
-    records: Records
 
 
 def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEvent) -> Result:
     """The metrics are means over the replications; series, distributions and records are the first one's."""
-    runs = [_served(plan, serving, emit)]
+    first, records = _served(plan, serving, emit)
+    runs = [first]
     for other in replications(plan):
         assert other.serving is not None, "a replication of what serves"
-        runs.append(_served(other, other.serving, _nobody))
+        runs.append(_served(other, other.serving, _nobody)[0])
         emit("stage", {"stage": "replication", "metrics": {}, "tables": {}, "warnings": []})
-    first = runs[0]
     measured = [
         {name: value for name, value in run.metrics.items() if name not in plan.terms} for run in runs
     ]
@@ -186,16 +185,15 @@ def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEven
     metrics = {**mean_metrics(measured), **closed}
     if serving.pool.bound:
         metrics["compute.roofline_bound"] = serving.pool.bound
-    money = _money(plan, metrics, runs)
-    tables = _serving_tables(serving, runs)
+    count = len(runs) * len(serving.inputs.requests)
+    money = _money(plan, metrics, runs, count)
+    tables = _serving_tables(serving, runs, records)
     if len(runs) > 1:
         tables["replications"] = replication_rows(measured)
     warnings = (
         *first.outcome.warnings,
         *disagreement(plan.metrics, metrics),
-        *starvation(
-            serving.pool.scheduler.queue, first.records, slo_ttft_s=plan.scenario.workload.slo.ttft_s
-        ),
+        *starvation(serving.pool.scheduler.queue, records, slo_ttft_s=plan.scenario.workload.slo.ttft_s),
     )
     emit(
         "stage",
@@ -208,7 +206,6 @@ def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEven
         },
     )
     everything = {**result.metrics, **metrics, **{name: term.value for name, term in money.items()}}
-    count = len(runs) * len(serving.inputs.requests)
     return replace(
         result,
         metrics=everything,
@@ -217,18 +214,16 @@ def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEven
         tables={**result.tables, **tables},
         warnings=(*result.warnings, *warnings),
         why={**result.why, **_simulated_terms(plan, metrics, count), **money},
-        records=first.records,
+        records=records,
     )
 
 
-def _served(plan: Plan, serving: ServingPlan, emit: OnEvent) -> _Served:
-    engine = _engine(plan, serving)
-    series = _streamed(engine, len(serving.inputs.requests), emit)
-    records, totals = engine.records(), engine.totals()
-    outcome = _outcome(plan, serving, engine, records)
+def _served(plan: Plan, serving: ServingPlan, emit: OnEvent) -> tuple[_Served, Records]:
+    series, records, totals = _ran(plan, serving, emit)
+    outcome = _outcome(plan, serving, records, totals)
     chip_time = partition(plan, serving, outcome)
     tokens = totals.prefill_token_sum + totals.decode_sequence_sum
-    return _Served(
+    found = _Served(
         metrics={
             **outcome.metrics,
             **_time_metrics(chip_time, outcome),
@@ -242,11 +237,20 @@ def _served(plan: Plan, serving: ServingPlan, emit: OnEvent) -> _Served:
         tiers=tier_rows(serving, totals, plan.tables.get("kv_tiers", [])) if totals.tiers else [],
         outcome=outcome,
         series=series,
-        records=records,
     )
+    return found, records
 
 
-def _serving_tables(serving: ServingPlan, runs: Sequence[_Served]) -> dict[str, Any]:
+def _ran(
+    plan: Plan, serving: ServingPlan, emit: OnEvent
+) -> tuple[dict[str, dict[str, Any]], Records, Totals]:
+    """Series, records and totals of an engine that is gone when they are read: its state is as large as they."""
+    engine = _engine(plan, serving)
+    series = _streamed(engine, len(serving.inputs.requests), emit)
+    return series, engine.records(), engine.totals()
+
+
+def _serving_tables(serving: ServingPlan, runs: Sequence[_Served], records: Records) -> dict[str, Any]:
     """Where time goes; what each class got, where there are some; tiers and the steady state of the first run."""
     first = runs[0]
     found: dict[str, Any] = {
@@ -258,7 +262,7 @@ def _serving_tables(serving: ServingPlan, runs: Sequence[_Served]) -> dict[str, 
         found["classes"] = [mean_metrics(rows) for rows in zip(*(run.classes for run in runs), strict=True)]
     if first.tiers:
         found["kv_tiers"] = list(first.tiers)
-    if steady := steady_rows(first.records, serving.pool.step_table.front_end_s):
+    if steady := steady_rows(records, serving.pool.step_table.front_end_s):
         found["steady_state"] = steady
     return found
 
@@ -307,13 +311,13 @@ def _streamed(engine: Engine, request_count: int, emit: OnEvent) -> dict[str, di
     return {"serving": {name: np.concatenate([part[name] for part in parts]) for name in names}}
 
 
-def _outcome(plan: Plan, serving: ServingPlan, engine: Engine, records: Records) -> ServingMetrics:
+def _outcome(plan: Plan, serving: ServingPlan, records: Records, totals: Totals) -> ServingMetrics:
     pool = serving.pool
     workload = plan.scenario.workload
     slo_ttft_s, slo_tpot_s = promised_times(workload.classes, workload.slo, serving.inputs.requests.class_of)
     return serving_metrics(
         records,
-        engine.totals(),
+        totals,
         pool.step_table,
         slo_ttft_s=slo_ttft_s,
         slo_tpot_s=slo_tpot_s,
@@ -391,13 +395,14 @@ def _class_rows(
     )
 
 
-def _money(plan: Plan, metrics: Mapping[str, float | int | str], runs: Sequence[_Served]) -> dict[str, Term]:
+def _money(
+    plan: Plan, metrics: Mapping[str, float | int | str], runs: Sequence[_Served], count: int
+) -> dict[str, Term]:
     """Power, running cost and cost per token at the measured utilisation and throughput.
 
     Input and output share the bill by the tokens that passed through the layers (a convention: a mixed
     iteration reads the weights once for both).
     """
-    count = sum(len(run.records.arrival_s) for run in runs)
     chip_time = _mean([run.chip_time for run in runs])
     utilisation = 1.0 - chip_time["queue"] - chip_time["failure"]
     prefill_share = sum(run.prefill_token_fraction for run in runs) / len(runs)

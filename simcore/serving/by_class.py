@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simcore.serving.latencies import Latencies, Limit, slo_figures, statistics
-from simcore.serving.ordering import sorted_values
+from simcore.serving.latencies import Limit, Promise, TimeName, served, slo_figures, statistics
 from simcore.serving.records import Records
-from simcore.serving.state import REJECTED
 from simcore.workload.classes import RequestClass, Slo
 
 Row = dict[str, float | int | str]
+_TIMES: Final[tuple[TimeName, ...]] = ("ttft_s", "tpot_s", "e2e_s")
 
 
 def promised_times(
@@ -44,17 +44,18 @@ def class_rows(
     """
     rows = []
     for place, one in enumerate(classes):
-        own, slo = records.where(class_of == place), one.slo or common
-        times = Latencies.of(own, front_end_s)
+        slo = one.slo or common
+        promise = Promise(ttft_s=slo.ttft_s, tpot_s=slo.tpot_s, front_end_s=front_end_s)
+        got = served(records, promise, only=class_of == place)
         row: Row = {
             "class": one.name,
-            "completed_count": len(times.ttft_s),
-            "rejected_count": int(np.count_nonzero(own.status == REJECTED)),
+            "completed_count": got.finished_count,
+            "rejected_count": got.rejected_count,
             "slo_ttft_s": slo.ttft_s,
             "slo_tpot_s": slo.tpot_s,
         }
-        row |= slo_figures(own, times, slo_ttft_s=slo.ttft_s, slo_tpot_s=slo.tpot_s, makespan_s=makespan_s)
-        for time in ("ttft_s", "tpot_s", "e2e_s"):
-            row |= statistics(time, sorted_values(getattr(times, time)))
+        row |= slo_figures(got, makespan_s)
+        for time in _TIMES:
+            row |= statistics(time, got.distributions[time])
         rows.append(row)
     return rows

@@ -15,12 +15,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from simcore.serving.latencies import Latencies
+from simcore.serving.latencies import TimeName, time_of
 from simcore.serving.records import Floats, Records
 
 LEVEL_FRACTION: Final = 0.95
 BATCHES: Final = 20
 _TOGETHER: Final = 5
+_STEADY: Final[tuple[TimeName, ...]] = ("ttft_s", "tpot_s", "e2e_s")
 # Two-sided 95 % points of Student's t for 1, 2, … 31 degrees of freedom.
 STUDENT_T: Final = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
@@ -78,13 +79,9 @@ def steady_rows(records: Records, front_end_s: float) -> list[dict[str, Any]]:
 
     A time that never settles is a row without a mean; none of which too few requests have it.
     """
-    times = Latencies.of(records, front_end_s)
     rows = []
-    for name, values, flags in (
-        ("ttft_s", times.ttft_s, times.done),
-        ("tpot_s", times.tpot_s, times.answered),
-        ("e2e_s", times.e2e_s, times.done),
-    ):
+    for name in _STEADY:
+        values, flags = time_of(records, name, front_end_s)
         if len(values) < _TOGETHER * BATCHES:
             continue
         cut = warmup_count(values)

@@ -1,23 +1,30 @@
 """The times of finished requests as a client sees them, their statistics, and how many met what was promised.
 
 TTFT and end-to-end times hold the front end's time of a request, which the engine's records do not. An answer
-of one token has no time per output token.
+of one token has no time per output token. Up to `SKETCHED_ABOVE` requests every statistic is exact; of more, times are
+read in parts and their distributions sketched (`distributions.py`), so that they take no memory beside the records.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simcore.serving.distributions import Distribution, Ordered, Sketch
 from simcore.serving.records import Floats, Records
 from simcore.serving.state import FINISHED, REJECTED
 
 Flags = NDArray[np.bool_]
 Limit = float | Floats  # of all requests, or one each
+TimeName = Literal["ttft_s", "tpot_s", "e2e_s", "queue_s"]
+TIMES: Final[tuple[TimeName, ...]] = ("ttft_s", "tpot_s", "e2e_s", "queue_s")
 PERCENTILES: Final = (50, 90, 95, 99)
+SKETCHED_ABOVE: Final = 1_000_000
+_PART: Final = 250_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +44,25 @@ class Latencies:
     @classmethod
     def of(cls, records: Records, front_end_s: float) -> Self:
         """Read from records, which a client sees later by the front end's time."""
-        done = records.status == FINISHED
-        every = bool(done.all())
-        seen = (records.ttft_s + front_end_s, records.e2e_s + front_end_s, records.queue_s)
-        ttft_s, e2e_s, queue_s = (values if every else values[done] for values in seen)
-        tpot_s, answered = _tpot_s(records, done)
+        ttft_s, done = time_of(records, "ttft_s", front_end_s)
+        tpot_s, answered = time_of(records, "tpot_s", front_end_s)
+        e2e_s, _ = time_of(records, "e2e_s", front_end_s)
+        queue_s, _ = time_of(records, "queue_s", front_end_s)
         return cls(done=done, answered=answered, ttft_s=ttft_s, e2e_s=e2e_s, queue_s=queue_s, tpot_s=tpot_s)
 
 
+def time_of(records: Records, name: TimeName, front_end_s: float) -> tuple[Floats, Flags]:
+    """One time of the finished requests that have it, and which those are."""
+    done = records.status == FINISHED
+    if name == "tpot_s":
+        return _tpot_s(records, done)
+    values: Floats = getattr(records, name)
+    if name != "queue_s":
+        values += front_end_s
+    return (values if done.all() else values[done]), done
+
+
 def _tpot_s(records: Records, done: Flags) -> tuple[Floats, Flags]:
-    """Time per output token after the first, of finished requests with more than one; and which those are."""
     answered = done & (records.output_tokens > 1)
     spread = records.finish_s - records.first_token_s
     if answered.all():
@@ -54,42 +70,97 @@ def _tpot_s(records: Records, done: Flags) -> tuple[Floats, Flags]:
     return spread[answered] / (records.output_tokens[answered] - 1), answered
 
 
-def at(ordered: Floats, fractions: Floats | float) -> Floats:
-    """Quantiles of sorted values, linear between order statistics."""
-    place = np.asarray(fractions) * (len(ordered) - 1)
-    low = np.floor(place).astype(np.int64)
-    high = np.minimum(low + 1, len(ordered) - 1)
-    quantiles: Floats = ordered[low] + (place - low) * (ordered[high] - ordered[low])
-    return quantiles
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What counts as met, in seconds, and the front end's time, which is part of it."""
+
+    ttft_s: Limit
+    tpot_s: Limit
+    front_end_s: float
+
+    def to(self, some: Flags | slice) -> Promise:
+        """What was promised to some of the requests."""
+        return Promise(
+            ttft_s=_of(self.ttft_s, some), tpot_s=_of(self.tpot_s, some), front_end_s=self.front_end_s
+        )
 
 
-def statistics(name: str, ordered: Floats) -> dict[str, float]:
-    """Mean and percentiles of sorted values as `name.mean`, `name.p50`, …; none of no values."""
-    if len(ordered) == 0:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What requests got: the distributions of their times, and how many met both times that were promised."""
+
+    distributions: Mapping[TimeName, Distribution]
+    met_count: int
+    rejected_count: int
+
+    @property
+    def finished_count(self) -> int:
+        return len(self.distributions["e2e_s"])
+
+
+def served(records: Records, promise: Promise, *, only: Flags | None = None) -> Served:
+    """What all requests of a run got, or some `only`: exactly, or by sketches where the run has too many."""
+    if len(records.status) > SKETCHED_ABOVE:
+        return _sketched(records, promise, only)
+    if only is not None:
+        records, promise = records.where(only), promise.to(only)
+    times = Latencies.of(records, promise.front_end_s)
+    return Served(
+        distributions={name: Ordered.of(getattr(times, name)) for name in TIMES},
+        met_count=_met_count(times, promise),
+        rejected_count=_rejected_count(records),
+    )
+
+
+def _sketched(records: Records, promise: Promise, only: Flags | None) -> Served:
+    sketches = dict.fromkeys(TIMES, Sketch.of(np.empty(0)))
+    met = rejected = 0
+    for part in _parts(len(records.status)):
+        own, promised = records.where(part), promise.to(part)
+        if only is not None:
+            own, promised = own.where(only[part]), promised.to(only[part])
+        times = Latencies.of(own, promise.front_end_s)
+        sketches = {name: sketch + Sketch.of(getattr(times, name)) for name, sketch in sketches.items()}
+        met += _met_count(times, promised)
+        rejected += _rejected_count(own)
+    return Served(distributions=sketches, met_count=met, rejected_count=rejected)
+
+
+def _parts(count: int) -> Iterator[slice]:
+    return (slice(begin, begin + _PART) for begin in range(0, count, _PART))
+
+
+def statistics(name: str, times: Distribution) -> dict[str, float]:
+    """Mean and percentiles as `name.mean`, `name.p50`, …; none of no values."""
+    if len(times) == 0:
         return {}
-    values = at(ordered, np.array(PERCENTILES) / 100)
-    found = {f"{name}.mean": float(ordered.mean())}
+    values = times.at(np.array(PERCENTILES) / 100)
+    found = {f"{name}.mean": times.mean_s}
     return found | {f"{name}.p{p}": float(value) for p, value in zip(PERCENTILES, values, strict=True)}
 
 
-def slo_figures(
-    records: Records, times: Latencies, *, slo_ttft_s: Limit, slo_tpot_s: Limit, makespan_s: float
-) -> dict[str, float]:
+def slo_figures(got: Served, makespan_s: float) -> dict[str, float]:
     """Share of the offered requests that met both times, and how many of them a second.
 
     A rejected request has missed its SLO; an answer of one token has no TPOT to miss.
     """
-    late = times.ttft_s > _of(slo_ttft_s, times.done)
-    answered = times.answered[times.done]
-    slow = times.tpot_s > _of(slo_tpot_s, times.answered)
-    missed = int(np.count_nonzero(late)) + int(np.count_nonzero(slow & ~late[answered]))
-    met = len(times.ttft_s) - missed
-    offered = len(times.ttft_s) + int(np.count_nonzero(records.status == REJECTED))
-    found = {"slo_attainment_fraction": met / offered} if offered else {}
+    offered = got.finished_count + got.rejected_count
+    found = {"slo_attainment_fraction": got.met_count / offered} if offered else {}
     if makespan_s > 0:
-        found["slo_goodput_request_per_s"] = met / makespan_s
+        found["slo_goodput_request_per_s"] = got.met_count / makespan_s
     return found
 
 
-def _of(limit: Limit, flags: Flags) -> Limit:
-    return limit[flags] if isinstance(limit, np.ndarray) else limit
+def _met_count(times: Latencies, promise: Promise) -> int:
+    late = times.ttft_s > _of(promise.ttft_s, times.done)
+    answered = times.answered[times.done]
+    slow = times.tpot_s > _of(promise.tpot_s, times.answered)
+    return len(times.ttft_s) - int(np.count_nonzero(late)) - int(np.count_nonzero(slow & ~late[answered]))
+
+
+def _rejected_count(records: Records) -> int:
+    return int(np.count_nonzero(records.status == REJECTED))
+
+
+def _of(limit: Limit, some: Flags | slice) -> Limit:
+    return limit[some] if isinstance(limit, np.ndarray) else limit

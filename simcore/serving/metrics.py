@@ -1,9 +1,10 @@
 """The metric ids of serving, read from records and totals: latencies, rates, SLO, KV, utilisation, regime.
 
-Percentiles of TTFT, TPOT, end-to-end and queue time are exact over finished requests (`latencies.py`); those of
-ITL come from the engine's histogram (bins under 0.8 %), whose mean is exact. An id that does not apply is absent:
-no TPOT where every answer is one token, no offered load in a closed loop. The regime compares offered load with
-capacity: within 10 % of 1, an error of 10 % in capacity flips the answer, and a warning says so.
+Percentiles of TTFT, TPOT, end-to-end and queue time are over finished requests, exact unless there are very many
+(`latencies.py`, and a warning says so); those of ITL come from the engine's histogram (bins under 0.8 %), whose mean
+is exact. An id that does not apply is absent: no TPOT where every answer is one token, no offered load in a closed
+loop. The regime compares offered load with capacity: within 10 % of 1, an error of 10 % in capacity flips the answer,
+and a warning says so.
 """
 
 from __future__ import annotations
@@ -18,8 +19,18 @@ from simcore.compute.step_table import StepTimeTable
 from simcore.errors import Message
 from simcore.memory.allocators import Reservation
 from simcore.serving.attribution import flop_per_chip, moved_bytes_per_chip, seconds_by_resource
-from simcore.serving.latencies import PERCENTILES, Flags, Latencies, Limit, at, slo_figures, statistics
-from simcore.serving.ordering import sorted_values
+from simcore.serving.distributions import RELATIVE_ERROR_FRACTION, Distribution, Sketch
+from simcore.serving.latencies import (
+    PERCENTILES,
+    SKETCHED_ABOVE,
+    TIMES,
+    Flags,
+    Limit,
+    Promise,
+    served,
+    slo_figures,
+    statistics,
+)
 from simcore.serving.records import Floats, Records, Totals
 from simcore.serving.state import FINISHED, REJECTED
 
@@ -58,20 +69,18 @@ def serving_metrics(
 
     An SLO is one for all requests, or an array with each request's own.
     """
-    times = Latencies.of(records, table.front_end_s)
+    got = served(records, Promise(ttft_s=slo_ttft_s, tpot_s=slo_tpot_s, front_end_s=table.front_end_s))
     metrics: dict[str, float | int | str] = {}
     cdfs: dict[str, dict[str, Floats]] = {}
-    for name in ("ttft_s", "tpot_s", "e2e_s", "queue_s"):
-        ordered = sorted_values(getattr(times, name))
-        metrics |= statistics(f"serving.{name}", ordered)
-        if name != "queue_s" and len(ordered):
-            cdfs[f"{name.removesuffix('_s')}_cdf"] = {name: at(ordered, _FRACTIONS), "fraction": _FRACTIONS}
+    for name in TIMES:
+        times = got.distributions[name]
+        metrics |= statistics(f"serving.{name}", times)
+        if name != "queue_s" and len(times):
+            cdfs[f"{name.removesuffix('_s')}_cdf"] = {name: times.at(_FRACTIONS), "fraction": _FRACTIONS}
     metrics |= _itl(totals)
-    metrics |= _rates(records, totals, times.done, chip_count)
-    promised = slo_figures(
-        records, times, slo_ttft_s=slo_ttft_s, slo_tpot_s=slo_tpot_s, makespan_s=totals.makespan_s
-    )
-    metrics |= {f"serving.{name}": value for name, value in promised.items()}
+    metrics |= _rates(records, totals, records.status == FINISHED, chip_count)
+    met = slo_figures(got, totals.makespan_s)
+    metrics |= {f"serving.{name}": value for name, value in met.items()}
     metrics |= _pool(totals)
     metrics |= _memory(records, totals, reservation)
     metrics |= _utilisation(totals, table, chip_count, chips_per_replica, peak_flop_per_s, hbm_bytes_per_s)
@@ -80,7 +89,12 @@ def serving_metrics(
         metrics=metrics | load,
         cdfs=cdfs,
         seconds=seconds_by_resource(totals, table),
-        warnings=(*_rejections(totals), *_preemptions(totals), *warnings),
+        warnings=(
+            *_sketched(got.distributions["e2e_s"]),
+            *_rejections(totals),
+            *_preemptions(totals),
+            *warnings,
+        ),
     )
 
 
@@ -217,6 +231,17 @@ def _load(
     regime = regime_of(ratio)
     found |= {"serving.offered_load_ratio": ratio, "serving.regime": regime}
     return found, _load_warnings(ratio, regime)
+
+
+def _sketched(times: Distribution) -> Iterator[Message]:
+    if isinstance(times, Sketch):
+        yield Message(
+            code="serving.sketched",
+            template="of more than {most:,} requests the percentiles of TTFT, TPOT, E2E and queue time, and the CDFs, "
+            "come from a sketch and are off by at most {error}; means, rates and SLO attainment are exact",
+            params={"most": SKETCHED_ABOVE, "error": f"{RELATIVE_ERROR_FRACTION:.1%}"},
+            path="workload",
+        )
 
 
 def _rejections(totals: Totals) -> Iterator[Message]:

@@ -54,8 +54,10 @@ def ranks(
 
 def starvation(queue: QueueKind, records: Records, *, slo_ttft_s: float) -> tuple[Message, ...]:
     """A warning where the order of the line makes a few wait far longer than the rest, and than was promised."""
+    if queue == "fcfs":
+        return ()
     waits = records.queue_s[~np.isnan(records.queue_s)]
-    if queue == "fcfs" or len(waits) < _FEWEST or waits.mean() <= 0:
+    if len(waits) < _FEWEST or waits.mean() <= 0:
         return ()
     longest_s = float(np.quantile(waits, 0.99))
     ratio = longest_s / float(waits.mean())

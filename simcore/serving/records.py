@@ -53,9 +53,9 @@ class Records:
     replica: NDArray[np.int32]  # -1: never sent to one
     status: NDArray[np.int32]
 
-    def where(self, flags: NDArray[np.bool_]) -> Records:
+    def where(self, some: NDArray[np.bool_] | slice) -> Records:
         """The records of some of the requests, in their order."""
-        return Records(**{each.name: getattr(self, each.name)[flags] for each in fields(self)})
+        return Records(**{each.name: getattr(self, each.name)[some] for each in fields(self)})
 
     @property
     def queue_s(self) -> Floats:
