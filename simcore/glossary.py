@@ -128,7 +128,8 @@ _FIELDS: Final = (
     _entry(
         "workload.arrivals.peak_ratio", "Peak", "Highest rate over mean rate; 1 is flat, 2 falls to nothing."
     ),
-    _entry("workload.arrivals.period_s", "Period", "Time from peak to peak."),
+    _entry("workload.arrivals.name", "Trace", "Which real requests the rhythm was fitted to."),
+    _entry("workload.arrivals.period_s", "Period", "Time after which the rate takes the same course again."),
     _entry("workload.arrivals.path", "Trace file", "A request trace on disk (command line only)."),
     _entry("workload.arrivals.trace", "Uploaded trace", "Identifier of an uploaded request trace."),
     _entry("workload.arrivals.format", "Trace format", "mooncake, azure, burstgpt or csv."),

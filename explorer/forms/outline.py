@@ -6,7 +6,7 @@ catalog, defaults from the schema or the datasheet. Values are shown as they wer
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -32,11 +32,17 @@ from simcore.catalog.catalog import CLASS_DEFAULT
 from simcore.errors import InputError, Message
 from simcore.glossary import entry
 from simcore.units import UNITS, dimension_of, printed
+from simcore.workload.arrival_presets import arrival_presets
+from simcore.workload.fitted import Fitted
 from simcore.workload.presets import length_presets
 
 Dot = Literal["ds", "cal", "def", "you"]
 CALIBRATION: Final = "hardware.calibration"
-LENGTH_PRESET: Final = "workload.lengths.name"
+# What a trace's name stands for.
+_FITS: Final[Mapping[str, Callable[[], Mapping[str, Fitted]]]] = {
+    "workload.arrivals.name": arrival_presets,
+    "workload.lengths.name": length_presets,
+}
 OPEN: Final = frozenset({"hardware", "topology", "model", "workload", "serving", "training"})
 _CATALOG_CHOICES: Final = {
     "hardware.chip": "chips",
@@ -272,8 +278,8 @@ def _choices(leaf: Leaf, view: _View) -> tuple[tuple[str, str], ...]:
         return _calibration_choices(view)
     if leaf.path == "workload.arrivals.trace":
         return (("", _("upload one below")), *view.traces)
-    if leaf.path == LENGTH_PRESET:
-        return tuple((name, fitted.title) for name, fitted in length_presets().items())
+    if leaf.path in _FITS:
+        return tuple((name, fitted.title) for name, fitted in _FITS[leaf.path]().items())
     options = literals(leaf.info.annotation) if leaf.info else ()
     return tuple((shown(option), _choice_text(shown(option))) for option in options)
 
@@ -350,8 +356,8 @@ def _dot(leaf: Leaf, view: _View, typed: str) -> tuple[Dot, str]:
         fit = view.catalog.calibration_for(view.chip)
         text = f"{fit.name}, {fit.fitted_on}" if fit.fitted_on else fit.name
         return ("def" if fit.is_class_default else "cal"), text
-    if leaf.path == LENGTH_PRESET:
-        fitted = length_presets().get(typed or shown(default_of(leaf.info)))
+    if leaf.path in _FITS:
+        fitted = _FITS[leaf.path]().get(typed or shown(default_of(leaf.info)))
         return "cal", f"{fitted.note}; {fitted.licence}, {fitted.fitted_on}" if fitted else ""
     if leaf.path in _CATALOG_CHOICES and leaf.path != "hardware.server":
         return "ds", _("catalog")

@@ -45,9 +45,10 @@ from simcore.plan.types import OperatingPoint, Plan, PoolInputs, PoolPlan, Servi
 from simcore.plan.unused import unused_inputs
 from simcore.scenario import Scenario
 from simcore.scenario.schema import Workload
-from simcore.workload.arrivals import Trace
+from simcore.workload.arrivals import ArrivalPreset, Trace
+from simcore.workload.fitted import Fitted
 from simcore.workload.lengths import Preset
-from simcore.workload.presets import LengthPreset, length_presets
+from simcore.workload.presets import length_presets
 from simcore.workload.requests import Requests
 from simcore.workload.traces import TraceTable
 
@@ -308,10 +309,11 @@ def _chosen(key: str, value: Any, fabric: Fabric) -> Any:
     return {"tiers": len(fabric.tiers), "hb_domain_size": fabric.hb_domain_size}.get(key, value)
 
 
-def _length_presets(workload: Workload) -> list[LengthPreset]:
-    """The tables behind the lengths of a workload and its classes."""
+def _fits(workload: Workload) -> list[Fitted]:
+    """What was fitted to real traces: the lengths of a workload and its classes, and its arrivals."""
     named = [workload.lengths, *(one.lengths for one in workload.classes)]
-    return [length_presets()[one.name] for one in named if isinstance(one, Preset)]
+    found: list[Fitted] = [length_presets()[one.name] for one in named if isinstance(one, Preset)]
+    return [*found, workload.arrivals.fit] if isinstance(workload.arrivals, ArrivalPreset) else found
 
 
 def _digest(
@@ -333,7 +335,7 @@ def _digest(
         entries += [
             serving.inputs.architecture,
             trace.content_sha256 if trace else None,
-            *_length_presets(scenario.workload),
+            *_fits(scenario.workload),
         ]
     if training is not None:
         entries.append(training.inputs.arch)

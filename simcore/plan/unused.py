@@ -16,6 +16,7 @@ from simcore.errors import Message
 from simcore.fabric import Fabric
 from simcore.plan.requests import is_drawn
 from simcore.scenario import Scenario
+from simcore.workload.arrivals import ArrivalPreset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,7 @@ def unused_inputs(scenario: Scenario, fabric: Fabric) -> list[Message]:
         *always,
         *_other_work(scenario),
         *_behind_classes(scenario),
+        *_even_rate(scenario),
         *_nothing_random(scenario),
         *_line_order(scenario),
         *_slice_inputs(scenario),
@@ -103,6 +105,20 @@ def _behind_classes(scenario: Scenario) -> Iterator[Message]:
                 params={"count": len(classes)},
                 path=path,
             )
+
+
+def _even_rate(scenario: Scenario) -> Iterator[Message]:
+    """The period of a rate that does not move."""
+    arrivals = scenario.workload.arrivals
+    if not isinstance(arrivals, ArrivalPreset) or arrivals.period_s == "auto":
+        return
+    if len(arrivals.fit.relative_rates) == 1:
+        yield Message(
+            code="input.no_effect",
+            template="has no effect: the rate of {trace} does not move",
+            params={"trace": arrivals.name},
+            path="workload.arrivals.period_s",
+        )
 
 
 def _nothing_random(scenario: Scenario) -> Iterator[Message]:

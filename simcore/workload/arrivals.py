@@ -3,9 +3,10 @@
 Open laws draw inter-arrival times with mean `1 / request_per_s`: exponential for `poisson`, gamma with
 coefficient of variation `cv` for `gamma` (cv 1 is Poisson, above 1 is bursty, below 1 is regular). `ramp`
 and `diurnal` are Poisson with a rate that moves: unit-rate instants are sent through the inverse of the
-expected count `Λ(t) = ∫ rate dt` (time rescaling), so they share their draws with `poisson`. A `closed_loop`
-keeps a fixed number of requests in flight, so its instants come from the engine. A `trace` replays the
-instants and lengths of a file.
+expected count `Λ(t) = ∫ rate dt` (time rescaling), so they share their draws with `poisson`. A `preset` has
+the moving rate and the bursts of a real trace (`arrival_presets.py`) at a mean rate of one's own. A
+`closed_loop` keeps a fixed number of requests in flight, so its instants come from the engine. A `trace`
+replays the instants and lengths of a file.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pydantic import Field, model_validator
 
 from simcore.spec import Spec
 from simcore.streams import stream
+from simcore.workload.arrival_presets import ArrivalFit, ArrivalPresetName, arrival_presets
 
 TraceFormat = Literal["mooncake", "azure", "burstgpt", "csv"]
 MAX_RATE_PER_S = 1e9
@@ -55,6 +57,19 @@ class Diurnal(Spec):
     request_per_s: float = Field(gt=0, le=MAX_RATE_PER_S)
     peak_ratio: float = Field(default=1.5, ge=1, le=2)
     period_s: float = Field(default=86_400.0, gt=0, le=1e9)
+
+
+class ArrivalPreset(Spec):
+    """Arrivals fitted to a real trace, whose rate takes its course once in `period_s` (auto: the trace's own)."""
+
+    kind: Literal["preset"] = "preset"
+    name: ArrivalPresetName = "azure-conversation-2023"
+    request_per_s: float = Field(gt=0, le=MAX_RATE_PER_S)
+    period_s: Literal["auto"] | Annotated[float, Field(gt=0, le=1e9)] = "auto"
+
+    @property
+    def fit(self) -> ArrivalFit:
+        return arrival_presets()[self.name]
 
 
 class ClosedLoop(Spec):
@@ -103,24 +118,34 @@ class Trace(Spec):
         return self
 
 
-OpenArrivals = Poisson | Gamma | Ramp | Diurnal
+OpenArrivals = Poisson | Gamma | Ramp | Diurnal | ArrivalPreset
 Arrivals = Annotated[OpenArrivals | ClosedLoop | Trace, Field(discriminator="kind")]
 
 
 def arrival_instants(arrivals: OpenArrivals, count: int, seed: int) -> NDArray[np.float64]:
     """`count` increasing instants in seconds. A rate only scales the same draws (paired comparison)."""
     draws = stream(seed, "workload", "arrivals")
-    if isinstance(arrivals, Gamma):
-        shape = 1.0 / arrivals.cv**2
-        gaps = draws.gamma(shape, 1.0 / shape, count)
-    else:
+    cv = _gap_cv(arrivals)
+    if cv is None:
         gaps = draws.exponential(1.0, count)
+    else:
+        shape = 1.0 / cv**2
+        gaps = draws.gamma(shape, 1.0 / shape, count)
     expected: NDArray[np.float64] = np.cumsum(gaps)
     if isinstance(arrivals, Ramp):
         return _ramp_instants(arrivals, expected)
     if isinstance(arrivals, Diurnal):
         return _diurnal_instants(arrivals, expected)
+    if isinstance(arrivals, ArrivalPreset):
+        return _preset_instants(arrivals, expected)
     return expected / arrivals.request_per_s
+
+
+def _gap_cv(arrivals: OpenArrivals) -> float | None:
+    """Of gamma gaps; None where they are exponential."""
+    if isinstance(arrivals, ArrivalPreset):
+        return arrivals.fit.gap_cv
+    return arrivals.cv if isinstance(arrivals, Gamma) else None
 
 
 def _ramp_instants(ramp: Ramp, expected: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -134,10 +159,24 @@ def _ramp_instants(ramp: Ramp, expected: NDArray[np.float64]) -> NDArray[np.floa
 
 
 def _diurnal_instants(day: Diurnal, expected: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Where the expected count is reached: whole periods, then a table of one period."""
     phase = np.linspace(0.0, 1.0, _TABLE_POINTS)
     swing = (day.peak_ratio - 1.0) / (2.0 * np.pi)
-    reached = phase + swing * (1.0 - np.cos(2.0 * np.pi * phase))  # share of a period's requests
-    periods, rest = np.divmod(expected / (day.request_per_s * day.period_s), 1.0)
-    instants: NDArray[np.float64] = day.period_s * (periods + np.interp(rest, reached, phase))
+    reached = phase + swing * (1.0 - np.cos(2.0 * np.pi * phase))
+    return _periodic(expected / (day.request_per_s * day.period_s), day.period_s, phase, reached)
+
+
+def _preset_instants(preset: ArrivalPreset, expected: NDArray[np.float64]) -> NDArray[np.float64]:
+    rates = np.array(preset.fit.relative_rates)
+    period_s = preset.fit.period_s if preset.period_s == "auto" else preset.period_s
+    phase = np.linspace(0.0, 1.0, len(rates) + 1)
+    reached = np.append(0.0, np.cumsum(rates)) / rates.sum()
+    return _periodic(expected / (preset.request_per_s * period_s), period_s, phase, reached)
+
+
+def _periodic(
+    turns: NDArray[np.float64], period_s: float, phase: NDArray[np.float64], reached: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Where so many periods' requests are expected: whole periods, then the share that one has `reached` by a phase."""
+    periods, rest = np.divmod(turns, 1.0)
+    instants: NDArray[np.float64] = period_s * (periods + np.interp(rest, reached, phase))
     return instants

@@ -12,14 +12,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
 from simcore.streams import stream
+from simcore.workload.fitted import Fitted, fits
 
 PresetName = Literal[
     "azure-conversation-2023",
@@ -33,19 +32,12 @@ PresetName = Literal[
     "arxiv-summarization",
 ]
 SCORES: Final[NDArray[np.float64]] = np.linspace(-3.1, 3.1, 63)
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_FILE: Final = Path(__file__).parent / "data" / "length_presets.yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LengthPreset:
+class LengthPreset(Fitted):
     """One trace's lengths: tokens at `SCORES`, and where they come from."""
 
-    title: str
-    url: str
-    licence: str
-    note: str
-    fitted_on: str
     rank_correlation: float
     input_tokens: tuple[int, ...]
     output_tokens: tuple[int, ...]
@@ -54,16 +46,7 @@ class LengthPreset:
 @cache
 def length_presets() -> Mapping[str, LengthPreset]:
     """The presets by name, in the order in which they are offered."""
-    document = yaml.load(_FILE.read_text(encoding="utf-8"), Loader=_LOADER)
-    return {name: _preset(entry) for name, entry in document.items()}
-
-
-def _preset(entry: Mapping[str, Any]) -> LengthPreset:
-    plain: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
-    }
-    plain["fitted_on"] = str(plain["fitted_on"])
-    return LengthPreset(**plain)
+    return fits("length_presets.yaml", LengthPreset)
 
 
 def draw_preset(name: PresetName, count: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

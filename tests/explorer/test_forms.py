@@ -219,3 +219,14 @@ def test_lengths_fitted_to_a_trace_are_chosen_by_its_title_and_say_their_source(
     assert "MIT" in item.source
     draft = {"workload.lengths.name": {"typed": "nonsense", "message": "no"}}
     assert field(outline(document, draft=draft), "workload.lengths.name").error == "no"
+
+
+def test_arrivals_fitted_to_a_trace_are_chosen_by_its_title_and_need_a_rate_of_ones_own() -> None:
+    arrivals = {"kind": "preset", "name": "servegen-m-large", "request_per_s": 8.0}
+    form = outline({**SMALLEST, "workload": {"arrivals": arrivals}})
+    item = field(form, "workload.arrivals.name")
+    assert ("servegen-m-large", "ServeGen, language m-large") in item.choices
+    assert "14 days by hours" in item.source
+    assert field(form, "workload.arrivals.request_per_s").value == "8"
+    period = field(form, "workload.arrivals.period_s")
+    assert (period.value, period.placeholder) == ("", "auto")

@@ -54,6 +54,8 @@ REASONED = {
     ("ChunkedPrefill", "prediction_cv"): PURE,
     ("Continuous", "prediction_cv"): PURE,
     ("LengthPreset", "rank_correlation"): PURE,
+    ("ArrivalFit", "gap_cv"): PURE,
+    ("ArrivalFit", "relative_rates"): "over the mean rate",
     ("Interval", "mean"): "in the unit of what was averaged",
     ("Interval", "low"): "in the unit of what was averaged",
     ("Interval", "high"): "in the unit of what was averaged",
