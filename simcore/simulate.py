@@ -30,6 +30,7 @@ from simcore.plan.training import utilisation_term
 from simcore.plan.training_bands import training_bands
 from simcore.reliability import replica_availability_term
 from simcore.serving.by_class import class_rows, promised_times
+from simcore.serving.class_series import class_series
 from simcore.serving.engine import Engine
 from simcore.serving.estimate import disagreement
 from simcore.serving.intervals import mean_metrics, replication_rows, steady_rows
@@ -173,6 +174,7 @@ class _Served:
 def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEvent) -> Result:
     """The metrics are means over the replications; series, distributions and records are the first one's."""
     first, records = _served(plan, serving, emit)
+    series = {**first.series, **_class_series(plan, serving, records)}
     runs = [first]
     for other in replications(plan):
         assert other.serving is not None, "a replication of what serves"
@@ -210,7 +212,7 @@ def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEven
         result,
         metrics=everything,
         bands=serving_bands(serving, everything),
-        series={**result.series, **first.series, **first.outcome.cdfs},
+        series={**result.series, **series, **first.outcome.cdfs},
         tables={**result.tables, **tables},
         warnings=(*result.warnings, *warnings),
         why={**result.why, **_simulated_terms(plan, metrics, count), **money},
@@ -393,6 +395,20 @@ def _class_rows(
         front_end_s=serving.pool.step_table.front_end_s,
         makespan_s=totals.makespan_s,
     )
+
+
+def _class_series(plan: Plan, serving: ServingPlan, records: Records) -> dict[str, dict[str, Any]]:
+    """`serving_classes`, of requests that have classes."""
+    class_of = serving.inputs.requests.class_of
+    if class_of is None:
+        return {}
+    found = class_series(
+        records,
+        classes=plan.scenario.workload.classes,
+        class_of=class_of,
+        front_end_s=serving.pool.step_table.front_end_s,
+    )
+    return {"serving_classes": dict(found)} if found else {}
 
 
 def _money(

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from explorer import wording
 from explorer.charts import (
+    class_curves,
     compare,
     cost,
     fabric,
@@ -222,6 +223,7 @@ def _serving(result: Result | None, baseline: Result | None) -> Panel:
             serving.percentiles(result, baseline),
             serving_classes.attainment(result, baseline),
             serving_classes.times(result, baseline),
+            class_curves.over_time(result, baseline),
             serving_precision.replications(result),
             serving_precision.steady_state(result),
         ),
