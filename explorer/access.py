@@ -109,6 +109,11 @@ def own_traces(viewer: Viewer) -> QuerySet[TraceUpload]:
     return TraceUpload.objects.filter(viewer.owned).defer("packed")
 
 
+def trace_for(viewer: Viewer, sha256: str) -> TraceUpload:
+    """The upload of that content, if it is the viewer's."""
+    return _or_404(own_traces(viewer), sha256=sha256)
+
+
 def own_calibrations(viewer: Viewer) -> QuerySet[SavedCalibration]:
     """The viewer's own fits; nobody else's can be read, chosen or deleted."""
     return SavedCalibration.objects.filter(viewer.owned)

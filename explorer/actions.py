@@ -35,7 +35,7 @@ from explorer.models.calibration import Fit
 from explorer.models.fields import dump
 from explorer.models.run import UNFINISHED, Status
 from explorer.models.scenario import MAX_NAME, printable, title_of
-from explorer.models.trace import pack
+from explorer.models.trace import describe, pack
 from explorer.tasks import enqueue, plan_document
 from simcore.catalog import Chip, default_catalog
 from simcore.catalog.calibrations import own_calibration
@@ -402,6 +402,7 @@ def upload_trace(
             "format": trace_format,
             "row_count": len(table.timestamp_s),
             "skipped": [message.as_dict() for message in table.skipped_rows][:100],
+            "summary": describe(table),
             "packed": pack(table),
         },
     )
@@ -418,8 +419,17 @@ def _trace_spec(trace_format: str, columns: Mapping[str, str]) -> Trace:
 
 def use_trace(viewer: Viewer, scenario: SavedScenario, upload: TraceUpload) -> Edit:
     """Make an upload the scenario's workload."""
-    arrivals = {"kind": "trace", "trace": upload.sha256, "format": upload.format}
-    return edit(viewer, scenario, {f"workload.arrivals.{key}": value for key, value in arrivals.items()})
+    typed = {f"workload.arrivals.{key}": value for key, value in _arrivals_of(upload).items()}
+    return edit(viewer, scenario, typed)
+
+
+def create_on_trace(viewer: Viewer, upload: TraceUpload) -> SavedScenario:
+    """A scenario whose workload is an upload, and all else as it stands by default."""
+    return create_scenario(viewer, {"name": upload.name, "workload": {"arrivals": _arrivals_of(upload)}})
+
+
+def _arrivals_of(upload: TraceUpload) -> dict[str, str]:
+    return {"kind": "trace", "trace": upload.sha256, "format": upload.format}
 
 
 # --- calibrations -----------------------------------------------------------------------------------------

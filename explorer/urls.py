@@ -4,7 +4,19 @@ from django.contrib import admin
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path, re_path
 
-from explorer.views import accounts, calibrate, compare, edit, home, library, pages, runs, share, workbench
+from explorer.views import (
+    accounts,
+    calibrate,
+    compare,
+    edit,
+    home,
+    library,
+    pages,
+    runs,
+    share,
+    traces,
+    workbench,
+)
 
 scenario_patterns = [
     path("", workbench.workbench, name="workbench"),
@@ -42,7 +54,9 @@ urlpatterns = [
     path("library/", library.library, name="library"),
     re_path(r"^library/chips/(?P<slug>[a-z0-9.\-]+)/clone/$", library.clone, name="clone"),
     re_path(r"^library/(?P<kind>[a-z_]+)/(?P<slug>[a-z0-9.\-]+)/$", library.entry, name="entry"),
-    path("traces/", library.traces, name="traces"),
+    path("traces/", traces.traces, name="traces"),
+    re_path(r"^traces/(?P<sha256>[0-9a-f]{64})/$", traces.trace, name="trace"),
+    re_path(r"^traces/(?P<sha256>[0-9a-f]{64})/use/$", traces.use, name="use_trace"),
     path("calibrate/", calibrate.calibrate, name="calibrate"),
     path("calibrate/keep/", calibrate.keep, name="keep_calibration"),
     path("calibrate/<slug:slug>/", calibrate.kept, name="calibration"),

@@ -180,13 +180,7 @@ def overlaid_cdf(which: str, documents: Sequence[Result | None], names: Sequence
             x=style.log_axis([value for trace in data for value in trace["x"]], "x_s"),
             y=style.axis(range=[0, 1.02], tickformat=".0%", dtick=0.25),
             showlegend=True,
-            legend={
-                "orientation": "h",
-                "x": 0,
-                "y": 1.02,
-                "yanchor": "bottom",
-                "font": {"color": "var(--ink-2)"},
-            },
+            legend=style.LEGEND,
             margin={"l": 48, "r": 16, "t": 48, "b": 36},
         ),
     )

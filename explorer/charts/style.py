@@ -455,6 +455,15 @@ def baseline_line(x: Sequence[float], y: Sequence[float], *, name: str, **option
     return line(x, y, name=name, color="var(--ink-3)", line={"dash": "5px,4px", "width": 1.5}, **options)
 
 
+LEGEND: Final = {
+    "orientation": "h",
+    "x": 0,
+    "y": 1.02,
+    "yanchor": "bottom",
+    "font": {"color": "var(--ink-2)"},
+}
+
+
 def direct_label(text: str, *, x: float, y: float, **options: Any) -> dict[str, Any]:
     """A label at its line instead of a legend."""
     return {

@@ -5,16 +5,20 @@ machine can read them; the file itself, and all else that it may have held, is n
 """
 
 import io
+from typing import Any
 
 import numpy as np
 from django.db import models
 
-from explorer.models.fields import JsonText
+from explorer.models.fields import JsonText, plain
 from explorer.models.owned import Owned
+from simcore.errors import Message
+from simcore.workload.summary import curves, summarise
 from simcore.workload.traces import TraceTable
 
 COLUMNS = ("timestamp_s", "input_tokens", "output_tokens")
 CHAIN_COLUMNS = ("block_offsets", "block_hashes")
+MESSAGE_KEYS = ("code", "template", "params", "path")
 
 
 class TraceUpload(Owned):
@@ -24,7 +28,10 @@ class TraceUpload(Owned):
     name = models.CharField(max_length=200)
     format = models.CharField(max_length=20)
     row_count = models.PositiveIntegerField()
-    skipped = JsonText(default=list)  # rows that were left out, and why
+    skipped = JsonText(default=list)  # the first rows that were left out, and why
+    summary = JsonText(
+        default=dict
+    )  # as `describe` makes it; empty for what was uploaded before there was one
     packed = models.BinaryField()
 
     class Meta:
@@ -43,12 +50,28 @@ class TraceUpload(Owned):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def described(self) -> dict[str, Any]:
+        """What the trace is like, in figures and as curves."""
+        return self.summary or describe(self.table())
+
     def table(self) -> TraceTable:
         """The trace as the plan takes it."""
         with np.load(io.BytesIO(bytes(self.packed)), allow_pickle=False) as stored:
             columns = {name: stored[name] for name in COLUMNS}
             columns |= {name: stored[name].astype(np.int64) for name in CHAIN_COLUMNS if name in stored}
-        return TraceTable(**columns, content_sha256=self.sha256)
+        left_out = self.skipped if self.summary else []  # older uploads do not know on which lines
+        return TraceTable(
+            **columns,
+            content_sha256=self.sha256,
+            skipped_rows=tuple(Message(**{key: row[key] for key in MESSAGE_KEYS}) for row in left_out),
+            skipped_count=self.summary["figures"]["skipped_count"] if left_out else 0,
+        )
+
+
+def describe(table: TraceTable) -> dict[str, Any]:
+    """`figures` of the summary and `series` to draw, as JSON has them."""
+    return {"figures": plain(summarise(table).as_dict()), "series": plain(curves(table))}
 
 
 def pack(table: TraceTable) -> bytes:

@@ -1,22 +1,20 @@
-"""The library: scenarios, the catalog's entries, uploaded traces.
+"""The library: scenarios, the catalog's entries, and one's own traces and calibrations by name.
 
 `explorer/library.html`: `scenarios` (own and public, newest first, each with `.latest_status`), `traces` (own uploads),
 `calibrations` (own fits), `catalog` ({kind: list of entries}), `kinds`. `explorer/entry.html`: `kind`, `slug`, `entry`
-(a catalog dataclass), `rows` (list of {name, value, source}). `explorer/upload.html`: `traces`, `errors` (list of
-Message), `formats`.
+(a catalog dataclass), `rows` (list of {name, value, source}).
 """
 
 from dataclasses import fields
 from typing import Any
 from uuid import UUID
 
-from django.contrib import messages
 from django.db.models import OuterRef, Subquery
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from explorer import actions, exports
 from explorer.access import (
@@ -24,18 +22,14 @@ from explorer.access import (
     own_calibrations,
     own_traces,
     scenario_for,
-    uuid_or_404,
     viewer_of,
 )
-from explorer.charts import translated
-from explorer.models import Run, TraceUpload
+from explorer.models import Run
 from explorer.views.common import limited, refuse
 from simcore.catalog import default_catalog
-from simcore.errors import InputError, Message, TrimtabError
+from simcore.errors import InputError
 
 KINDS = ("chips", "servers", "switches", "optics", "optical_switches", "models", "price_books")
-FORMATS = ("mooncake", "azure", "burstgpt", "csv")
-COLUMNS = ("timestamp_s", "input_tokens", "output_tokens")
 SHOWN = 200
 
 
@@ -88,52 +82,6 @@ def _rows(found: Any) -> list[dict[str, Any]]:
         for field in fields(found)
         if field.name not in ("figures", "sources")
     ]
-
-
-@require_http_methods(["GET", "POST"])
-@limited("upload", per_minute=20)
-def traces(request: HttpRequest) -> HttpResponse:
-    """Upload a trace; it can then be chosen in the workload of any of one's scenarios."""
-    if request.method == "POST":
-        return _upload(request)
-    return _upload_page(request)
-
-
-def _upload(request: HttpRequest) -> HttpResponse:
-    file = request.FILES.get("file")
-    if file is None or file.file is None:
-        message = Message(code="trace.missing", template="no file was chosen; choose a trace", path="file")
-        return _upload_page(request, errors=(message,))
-    columns = {name: request.POST[name] for name in COLUMNS if request.POST.get(name)}
-    try:
-        upload = actions.upload_trace(
-            viewer_of(request, make_sandbox=True),
-            file.file,
-            name=file.name or "trace",
-            size_bytes=file.size or 0,
-            trace_format=request.POST.get("format", "csv"),
-            columns=columns,
-        )
-    except TrimtabError as error:
-        return _upload_page(request, errors=error.messages)
-    for skipped in upload.skipped[:3]:
-        messages.warning(request, translated(skipped))
-    messages.success(request, _("%(count)d requests read.") % {"count": upload.row_count})
-    return _use(request, upload) if request.POST.get("scenario") else redirect("traces")
-
-
-def _use(request: HttpRequest, upload: TraceUpload) -> HttpResponse:
-    """Uploaded from a workbench (`scenario` in the form), the trace becomes that scenario's workload at once."""
-    viewer = viewer_of(request)
-    scenario = scenario_for(viewer, uuid_or_404(request.POST["scenario"]), change=True)
-    for message in actions.use_trace(viewer, scenario, upload).errors.values():
-        messages.error(request, translated(message))
-    return redirect("workbench", scenario.pk, "serving")
-
-
-def _upload_page(request: HttpRequest, *, errors: tuple[Message, ...] = ()) -> HttpResponse:
-    context = {"traces": own_traces(viewer_of(request))[:SHOWN], "errors": errors, "formats": FORMATS}
-    return render(request, "explorer/upload.html", context, status=422 if errors else 200)
 
 
 @require_safe

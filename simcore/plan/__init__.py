@@ -214,8 +214,8 @@ def _trace_warnings(trace: TraceTable | None) -> list[Message]:
     return [
         Message(
             code="trace.rows_skipped",
-            template="{count:,} rows have no token in or out and were skipped, the first in row {row:,}",
-            params={"count": trace.skipped_count, "row": trace.skipped_rows[0].params["row"]},
+            template="{count:,} rows have no token in or out and were skipped, the first on line {line:,}",
+            params={"count": trace.skipped_count, "line": trace.skipped_rows[0].params["line"]},
             path="workload.arrivals",
         )
     ]

@@ -241,6 +241,7 @@ class Engine:
             "waiting": taken["waiting"].astype(np.float64),
             "kv_usage_fraction": taken["used_blocks"] / blocks,
             "batch_tokens": taken["batch_tokens"].astype(np.float64),
+            "preemption_count": taken["preemptions"].astype(np.float64),
         }
         if self._setup[0].caching:
             columns["kv_cached_fraction"] = taken["cached_blocks"] / blocks

@@ -516,7 +516,7 @@ def arrive(
 
 
 @compiled_in_place
-def sample(clock: Any, lanes: Any, setups: Any, samples: Any) -> None:
+def sample(clock: Any, lanes: Any, setups: Any, totals: Any, samples: Any) -> None:
     """Write down the state as it stands until the next event."""
     row = samples[clock.samples]
     row.time_s = clock.sample_s
@@ -532,6 +532,9 @@ def sample(clock: Any, lanes: Any, setups: Any, samples: Any) -> None:
         row.used_blocks += setups[lane.pool].block_count - lane.free_blocks
         row.cached_blocks += lane.cached_blocks
         row.batch_tokens += lane.decodes + lane.prefill_tokens if lane.steps > 0 else 0
+    row.preemptions = 0
+    for pool in range(totals.size):
+        row.preemptions += totals[pool].preemptions
     clock.samples += 1
     clock.samples_until_wider -= 1
     if clock.samples_until_wider == 0:
@@ -575,7 +578,7 @@ def advance(
         while c.sample_s < event_s:
             if c.samples == SAMPLE_ROWS:
                 return SAMPLES_FULL
-            sample(c, lanes, setups, samples)
+            sample(c, lanes, setups, totals, samples)
         c.now_s = event_s
         if arriving:
             woken = arrive(c, lanes, order, rows, phases, setups, prefix, routing, arrival, inputs, outputs)

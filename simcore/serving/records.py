@@ -32,9 +32,9 @@ _NOT_SUMMED: Final = frozenset(
 class Slice:
     """Samples since the last slice, over all replicas, and how far the run is."""
 
-    columns: dict[
-        str, Floats
-    ]  # time_s, running, waiting, kv_usage_fraction, batch_tokens; kv_cached_fraction with a prefix cache
+    # time_s, running, waiting, kv_usage_fraction, batch_tokens, preemption_count (so far); with a prefix cache also
+    # kv_cached_fraction
+    columns: dict[str, Floats]
     completed_count: int
     progress_fraction: float
 

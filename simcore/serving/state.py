@@ -266,6 +266,7 @@ SAMPLE: Final = np.dtype(
         ("used_blocks", "i8"),
         ("cached_blocks", "i8"),
         ("batch_tokens", "i8"),
+        ("preemptions", "i8"),  # so far
     ]
 )
 

@@ -2,8 +2,8 @@
 
 Mooncake's block hashes come along: row `i` has `block_hashes[block_offsets[i]:block_offsets[i + 1]]`.
 
-What is done to the rows, in this order: broken cells refuse the file, by row and column; rows without a
-token in or out did no work and are skipped, and listed; rows are sorted by instant; instants count from the
+What is done to the rows, in this order: broken cells refuse the file, by line and column; rows without a
+token in or out did no work and are skipped, and listed by line; rows are sorted by instant; instants count from the
 first row; `window` cuts between two instants (the window's start becomes 0); `limit` keeps the first rows;
 `time_scale` multiplies the instants. Size limits are the caller's and are checked before anything is parsed.
 """
@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 from simcore.errors import InputError, Message
 from simcore.workload.arrivals import Columns, TraceFormat
 from simcore.workload.block_hashes import Chains, Integers, picked
-from simcore.workload.lengths import MAX_TOKENS
-from simcore.workload.trace_formats import NAMES, Raw, cell_message, complaint_about, read_columns
+from simcore.workload.trace_formats import Raw, line_numbers, read_columns
 
 MAX_ROWS: Final = 5_000_000
 MAX_BYTES: Final = 512 * 2**20
-_LISTED_ROWS: Final = 20
+LISTED_ROWS: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +63,7 @@ def read_trace(
     max_bytes: int = MAX_BYTES,
     path: str = "workload.arrivals",
 ) -> TraceTable:
-    """Read a trace. Raises InputError naming row, column, what was got and what is allowed."""
+    """Read a trace. Raises InputError naming line, column, what was got and what is allowed."""
     raw = _contents(source, max_bytes, path)
     rows = raw.count(b"\n") + (not raw.endswith(b"\n"))
     if rows > max_rows + 1:
@@ -76,18 +75,12 @@ def read_trace(
             allowed=max_rows,
         )
     columns_read, chains = read_columns(raw, format, columns, path)
-    names = (
-        NAMES[format]
-        if columns is None
-        else (columns.timestamp_s, columns.input_tokens, columns.output_tokens)
-    )
-    _check(columns_read, names, path)
-    kept, skipped, skipped_count = _with_work(columns_read, path)
+    kept, idle = _with_work(columns_read)
     table = TraceTable(
         **_shaped(columns_read, chains, kept, time_scale=time_scale, limit=limit, window=window),
         content_sha256=hashlib.sha256(raw).hexdigest(),
-        skipped_rows=skipped,
-        skipped_count=skipped_count,
+        skipped_rows=_skipped(columns_read, idle[:LISTED_ROWS], raw, format, path),
+        skipped_count=len(idle),
     )
     if len(table) == 0:
         raise InputError.at(
@@ -140,37 +133,27 @@ def _contents(source: Path | bytes | IO[bytes], max_bytes: int, path: str) -> by
     return raw
 
 
-def _check(rows: Raw, names: tuple[str, str, str], path: str) -> None:
-    """Refuse what parsed but cannot be: NaN, infinity, negative or fractional tokens, absurd lengths."""
-    messages = []
-    for place, (values, name) in enumerate(zip(rows, names, strict=True)):
-        wrong = ~np.isfinite(values)
-        if place > 0:
-            wrong |= (values < 0) | (values != np.rint(values)) | (values > MAX_TOKENS)
-        for row in np.flatnonzero(wrong)[:5]:
-            value = float(values[row])
-            allowed = (
-                complaint_about(value, instant=place == 0) or f"at most {MAX_TOKENS:,} tokens are allowed"
-            )
-            messages.append(cell_message(int(row) + 1, name, value, allowed, path))
-    if messages:
-        raise InputError(*messages[:5])
-
-
-def _with_work(rows: Raw, path: str) -> tuple[Integers, tuple[Message, ...], int]:
-    """Leave out rows without a token in or out (failed calls in BurstGPT); list the first of them."""
+def _with_work(rows: Raw) -> tuple[Integers, Integers]:
+    """The rows that did work, and those without a token in or out (failed calls in BurstGPT)."""
     _, inputs, outputs = rows
     idle = (inputs == 0) | (outputs == 0)
-    listed = tuple(
+    return np.flatnonzero(~idle), np.flatnonzero(idle)
+
+
+def _skipped(rows: Raw, idle: Integers, raw: bytes, form: TraceFormat, path: str) -> tuple[Message, ...]:
+    """Why each of these rows is left out, by its line in the file."""
+    if len(idle) == 0:
+        return ()
+    _, inputs, outputs = rows
+    return tuple(
         Message(
             code="trace.row_skipped",
-            template="row {row} has {inputs:.0f} tokens in and {outputs:.0f} out; it did no work and is skipped",
-            params={"row": int(row) + 1, "inputs": float(inputs[row]), "outputs": float(outputs[row])},
+            template="line {line} has {inputs:.0f} tokens in and {outputs:.0f} out; it did no work and is skipped",
+            params={"line": line, "inputs": float(inputs[row]), "outputs": float(outputs[row])},
             path=path,
         )
-        for row in np.flatnonzero(idle)[:_LISTED_ROWS]
+        for row, line in zip(idle, line_numbers(raw, form, idle.tolist()), strict=True)
     )
-    return np.flatnonzero(~idle), listed, int(idle.sum())
 
 
 def _shaped(

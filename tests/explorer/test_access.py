@@ -3,6 +3,7 @@
 Whoever may not see something is told 404, exactly as for something that does not exist.
 """
 
+import io
 from typing import Any
 from uuid import uuid4
 
@@ -289,6 +290,28 @@ def test_a_link_is_revoked_by_who_made_it(
     assert as_bob.get(f"/r/{link.token}/").status_code == 410
 
 
+def test_a_trace_is_its_owners_alone(
+    alice: User, as_alice: Client, as_bob: Client, as_charlie: Client, as_nobody: Client
+) -> None:
+    content = b"timestamp_s,input_tokens,output_tokens\n0,10,5\n1,10,5\n"
+    upload = actions.upload_trace(
+        Viewer(user=alice),
+        io.BytesIO(content),
+        name="t.csv",
+        size_bytes=len(content),
+        trace_format="csv",
+        columns={},
+    )
+    path = f"/traces/{upload.sha256}/"
+    before = SavedScenario.objects.count()
+    for stranger in (as_bob, as_charlie, as_nobody):
+        assert stranger.get(path).status_code == 404
+        assert stranger.post(f"{path}use/", {"scenario": ""}).status_code == 404
+    assert SavedScenario.objects.count() == before
+    assert as_alice.get(path).status_code == 200
+    assert as_alice.post(f"{path}use/", {"scenario": ""}).status_code == 302
+
+
 def test_posts_need_the_token_of_the_form(finished: Run, alice: User) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(alice)
@@ -303,7 +326,7 @@ def test_every_address_is_tested_here() -> None:
         "compare", "export", "library", "entry", "calibrate", "calibration", "keep_calibration",
         "calibration_yaml", "use_calibration", "discard_calibration",
         "clone",
-        "traces", "shared", "revoke", "login", "logout", "signup",
+        "traces", "trace", "use_trace", "shared", "revoke", "login", "logout", "signup",
         "help", "methods", "healthz",
     }  # fmt: skip
 

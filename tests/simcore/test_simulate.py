@@ -25,7 +25,7 @@ from tests.simcore.interface import KNOWN_METRICS
 
 CLOSED = {"workload.arrivals": {"kind": "closed_loop", "concurrency": 16}}
 CLUSTER = {"workload.kind": "none", "hardware.chip_count": 1024}
-COLUMNS = ["batch_tokens", "kv_usage_fraction", "running", "time_s", "waiting"]
+COLUMNS = ["batch_tokens", "kv_usage_fraction", "preemption_count", "running", "time_s", "waiting"]
 
 WORDS = {"compute.roofline_bound", "serving.regime", "analysis.bottleneck"}
 # Without a unit because the name is a count of things or the field's own word.
@@ -571,7 +571,7 @@ def test_rows_of_a_trace_without_work_are_skipped_and_told(tmp_path):
     )
     assert result.metrics["serving.completed_count"] == 2
     (told,) = [warning for warning in result.warnings if warning.code == "trace.rows_skipped"]
-    assert told.text == "2 rows have no token in or out and were skipped, the first in row 2"
+    assert told.text == "2 rows have no token in or out and were skipped, the first on line 3"
 
 
 def test_the_azure_trace_runs(shared):

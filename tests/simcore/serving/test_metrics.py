@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from simcore.serving.attribution import seconds_by_resource
 from simcore.serving.engine import Engine
-from simcore.serving.metrics import ServingMetrics, regime_of, serving_metrics
+from simcore.serving.metrics import ServingMetrics, itl_cdf, regime_of, serving_metrics
 from simcore.serving.ordering import sorted_values
 from simcore.workload.requests import Requests
 from tests.simcore.serving.tables import SCHEDULERS, affine_table, closed_requests, engine, poisson_requests
@@ -206,12 +206,38 @@ def test_ten_per_cent_of_capacity_flips_the_answer_only_near_saturation() -> Non
 def test_cdfs_rise_from_the_least_to_the_most() -> None:
     run = finished(poisson_requests(500, rate=40.0))
     cdfs = measured(run).cdfs
-    assert set(cdfs) == {"ttft_cdf", "tpot_cdf", "e2e_cdf"}
+    assert set(cdfs) == {"ttft_cdf", "tpot_cdf", "itl_cdf", "e2e_cdf"}
     assert cdfs["ttft_cdf"]["ttft_s"][0] == run.records().ttft_s.min()
     assert cdfs["e2e_cdf"]["e2e_s"][-1] == run.records().e2e_s.max()
     for columns in cdfs.values():
         for values in columns.values():
             assert (np.diff(values) >= 0).all()
+
+
+def test_the_cdf_of_gaps_agrees_with_their_percentiles_and_their_mean() -> None:
+    """The mean is the area above the curve; bins are 0.8 % wide, so both agree to that."""
+    found = measured(finished(poisson_requests(2_000, rate=60.0)))
+    gaps_s, fraction = found.cdfs["itl_cdf"]["itl_s"], found.cdfs["itl_cdf"]["fraction"]
+    assert (fraction[0], fraction[-1]) == (0.0, 1.0)
+    for percent in (50, 90, 99):
+        read = np.interp(percent / 100, fraction, gaps_s)
+        assert read == pytest.approx(found.metrics[f"serving.itl_s.p{percent}"], rel=1e-12)
+    middles = (gaps_s[1:] + gaps_s[:-1]) / 2
+    assert np.diff(fraction) @ middles == pytest.approx(found.metrics["serving.itl_s.mean"], rel=0.008)
+
+
+def test_the_cdf_of_gaps_keeps_only_where_it_turns() -> None:
+    """Gaps of few lengths are few points, though the histogram has thousands of bins."""
+    run = finished(closed_requests(64, concurrency=1, input_tokens=50, output_tokens=20))
+    fraction = itl_cdf(run.totals())["fraction"]
+    flat = np.diff(fraction) == 0
+    assert not (flat[1:] & flat[:-1]).any()
+    assert len(fraction) < len(run.totals().gap_histogram) / 10
+
+
+def test_one_token_answers_have_no_cdf_of_gaps() -> None:
+    run = finished(closed_requests(50, concurrency=4, input_tokens=50, output_tokens=1))
+    assert "itl_cdf" not in measured(run).cdfs
 
 
 @given(st.lists(st.floats(0, 1e12), max_size=40), st.integers(1, 200))

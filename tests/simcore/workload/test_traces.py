@@ -1,4 +1,4 @@
-"""Trace files of every format, whole and broken: read into arrays, or refused by row and column."""
+"""Trace files of every format, whole and broken: read into arrays, or refused by line and column."""
 
 import io
 import json
@@ -63,7 +63,7 @@ def test_burstgpt_failures_did_no_work_and_are_listed() -> None:
     table = read_trace(BURSTGPT, format="burstgpt")
     assert table.timestamp_s.tolist() == [0.0, 113.0]
     assert table.skipped_count == 1
-    assert table.skipped_rows[0].text == "row 2 has 1087 tokens in and 0 out; it did no work and is skipped"
+    assert table.skipped_rows[0].text == "line 3 has 1087 tokens in and 0 out; it did no work and is skipped"
 
 
 def test_mooncake_instants_are_milliseconds() -> None:
@@ -101,7 +101,7 @@ def test_a_trace_without_hashes_has_no_chains() -> None:
 @pytest.mark.parametrize("hashes", [b"5", b'["a1"]', b"[1.5]", b"[[1]]", b"[36893488147419103232]", b'"ab"'])
 def test_hashes_that_are_no_whole_numbers_are_named(hashes: bytes) -> None:
     row = b'{"timestamp": 0, "input_length": 600, "output_length": 4, "hash_ids": %s}' % hashes
-    assert "row 1, column 'hash_ids'" in str(refused(row, format="mooncake"))
+    assert "line 1, column 'hash_ids'" in str(refused(row, format="mooncake"))
 
 
 def test_our_own_columns_need_no_map_and_others_do() -> None:
@@ -140,11 +140,11 @@ def test_rows_are_sorted_then_cut_by_window_and_limit_then_scaled() -> None:
     assert table.timestamp_s.tolist() == [0.0, 20.0]
 
 
-def test_broken_cells_are_named_by_row_and_column() -> None:
+def test_broken_cells_are_named_by_line_and_column() -> None:
     error = refused(PLAIN + b"5.0,x,10\n6.0,10\n")
-    assert [message.params["row"] for message in error.messages] == [4, 5]
+    assert [message.params["line"] for message in error.messages] == [5, 6]
     assert str(error).splitlines()[0] == (
-        "workload.arrivals: row 4, column 'input_tokens': got 'x'; a whole number of tokens is needed; "
+        "workload.arrivals: line 5, column 'input_tokens': got 'x'; a whole number of tokens, 0 or more, is needed; "
         "mend the row or remove it"
     )
     assert "column 'output_tokens': got nothing" in str(error)
@@ -153,13 +153,13 @@ def test_broken_cells_are_named_by_row_and_column() -> None:
 @pytest.mark.parametrize("cell", ["-3", "2.5", "nan", "inf", "1e12", "", "0x10"])
 def test_impossible_token_counts_are_refused(cell: str) -> None:
     error = refused(PLAIN + b"5.0,10," + cell.encode() + b"\n")
-    assert error.message.params["row"] == 4
+    assert error.message.params["line"] == 5
     assert error.message.params["column"] == "output_tokens"
 
 
 def test_a_bad_date_is_named_with_an_example() -> None:
     error = refused(AZURE + b"yesterday,10,10\n", format="azure")
-    assert "row 4, column 'TIMESTAMP': got 'yesterday'" in str(error)
+    assert "line 5, column 'TIMESTAMP': got 'yesterday'" in str(error)
     assert "2023-11-16 18:17:03.9799600" in str(error)
 
 
@@ -169,10 +169,55 @@ def test_only_the_first_broken_cells_are_listed_and_the_rest_counted() -> None:
     assert "115 more cells" in str(error)
 
 
+@pytest.mark.parametrize("cell", ["-1", "0.5", "1e12", "nan"])
+def test_what_is_a_number_and_cannot_be_is_counted_too(cell: str) -> None:
+    """Such cells parse, so only the walk after it names them: five by line, and how many more."""
+    error = refused(PLAIN + b"5.0,%s,10\n" % cell.encode() * 12)
+    assert [message.params.get("line") for message in error.messages] == [5, 6, 7, 8, 9, None]
+    assert "7 more cells" in str(error)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_lines_are_counted_as_an_editor_counts_them(end: bytes) -> None:
+    """Blank lines count, and a quoted cell may go on over two; both before the wrong cell and the idle row."""
+    lines = [b"note,timestamp_s,input_tokens,output_tokens", b'"a', b'b",1,2,3', b"", b"c,2,0,5"]
+    table = read_trace(end.join([*lines, b"d,3,4,5"]), format="csv")
+    assert [message.params["line"] for message in table.skipped_rows] == [5]
+    error = refused(end.join([*lines, b"", b"d,3,many,5"]))
+    assert [message.params["line"] for message in error.messages] == [7]
+
+
+@given(
+    good=st.lists(st.sampled_from([b"1,2,3", b"", b"9,1,0"]), max_size=30),
+    bad=st.sampled_from([b"x,2,3", b"1,-2,3", b"1,2", b"1,2,9999999999", b"nan,2,3", b"1,2_0,3"]),
+    data=st.data(),
+)
+def test_the_line_that_is_named_is_the_line_that_is_wrong(
+    good: list[bytes], bad: bytes, data: st.DataObject
+) -> None:
+    lines = [PLAIN.split(b"\n")[0], *good]
+    place = data.draw(st.integers(1, len(lines)))
+    lines.insert(place, bad)
+    error = refused(b"\n".join(lines))
+    assert {message.params["line"] for message in error.messages} == {place + 1}
+
+
+def test_lines_of_json_count_blank_ones_and_the_rest_is_counted() -> None:
+    rows = [b'{"timestamp": 1, "input_length": -9, "output_length": 1}'] * 8
+    error = refused(MOONCAKE + b"\n\n" + b"\n".join(rows), format="mooncake")
+    assert [message.params.get("line") for message in error.messages] == [5, 6, 7, 8, 9, None]
+    assert "3 more cells" in str(error)
+
+
+def test_a_json_number_beyond_all_floats_is_named() -> None:
+    row = b'{"timestamp": 1, "input_length": 1%s, "output_length": 1}' % (b"0" * 400)
+    assert "line 3, column 'input_length'" in str(refused(MOONCAKE + row, format="mooncake"))
+
+
 def test_a_broken_json_line_is_named() -> None:
     error = refused(MOONCAKE + b'{"timestamp": 1, "input_length": "9"}\nnot json\n', format="mooncake")
-    assert "row 3, column 'input_length': got '9'" in str(error)
-    assert "row 4, column '(line)'" in str(error)
+    assert "line 3, column 'input_length': got '9'" in str(error)
+    assert "line 4, column '(line)'" in str(error)
 
 
 def test_nested_json_cannot_hurt() -> None:
