@@ -123,7 +123,10 @@ def _guidellm(raw: bytes, path: str) -> list[ServingMeasurement]:
             "missing or empty; a GuideLLM report lists its benchmarks there",
         )
     model = report.first(
-        ("args", "model"), ("args", "backend_kwargs", "model"), ("config", "spec", "model")
+        ("args", "model"),
+        ("args", "backend_kwargs", "model"),
+        ("config", "spec", "model"),
+        ("config", "spec", "backend", "model"),
     ).text()
     return [_guidellm_row(node, model) for node in benchmarks]
 
@@ -165,11 +168,12 @@ def _aiperf(raw: bytes, path: str) -> list[ServingMeasurement]:
 
 def _aiperf_row(node: Node) -> ServingMeasurement:
     asked = node.at("input_config")
-    names = asked.first(("endpoint", "model_names"), ("model_names",))
+    names = asked.first(("endpoint", "model_names"), ("model_names",), ("models", "items"), ("models",))
     return ServingMeasurement(
         source_tool="aiperf",
-        model=", ".join(name.text() for name in names.items())[:200] or names.text(),
-        concurrency=asked.first(("loadgen", "concurrency"), ("concurrency",)).integer(),
+        model=", ".join(name.text() or name.at("name").text() for name in names.items())[:200]
+        or names.text(),
+        concurrency=_aiperf_concurrency(asked),
         request_per_s=node.at("request_throughput", "avg").positive("AIPerf"),
         input_tokens=node.at("input_sequence_length", "avg").number(),
         output_tokens=node.at("output_sequence_length", "avg").number(),
@@ -183,6 +187,13 @@ def _aiperf_row(node: Node) -> ServingMeasurement:
             _failures(node.at("error_request_count", "avg").number()),
         ),
     )
+
+
+def _aiperf_concurrency(asked: Node) -> int | None:
+    """Of the load generator; of the phase that was measured, where the file lists phases."""
+    set_once = asked.first(("loadgen", "concurrency"), ("concurrency",)).integer()
+    phases = [one for one in asked.at("phases").items() if one.at("name").text() == "profiling"]
+    return set_once or (phases[0].at("concurrency").integer() if phases else None)
 
 
 def _aiperf_latency(node: Node) -> Latency:
@@ -207,8 +218,8 @@ def _inference_perf_row(node: Node) -> ServingMeasurement:
         source_tool="inference-perf",
         concurrency=node.at("load_summary", "concurrency").integer(),
         request_per_s=done.at("throughput", "requests_per_sec").positive("inference-perf"),
-        input_tokens=done.at("prompt_len", "mean").number(),
-        output_tokens=done.at("output_len", "mean").number(),
+        input_tokens=done.first(("prompt_len", "mean"), ("prompt_tokens", "mean")).number(),
+        output_tokens=done.first(("output_len", "mean"), ("output_tokens", "mean")).number(),
         ttft=_inference_perf_latency(done, "time_to_first_token"),
         tpot=_inference_perf_latency(done, "time_per_output_token"),
         itl=_inference_perf_latency(done, "inter_token_latency"),

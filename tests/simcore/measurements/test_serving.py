@@ -209,6 +209,68 @@ def test_aiperf_by_its_own_units():
     assert row.achieved_concurrency == pytest.approx(16.0)
 
 
+def test_aiperf_with_its_load_in_phases():
+    """From schema 2.0 on, models are a list of names and the load is that of the measured phase."""
+    asked = {
+        "models": {"strategy": "round_robin", "items": [{"name": "openai/gpt-oss-20b"}]},
+        "endpoint": {"type": "chat", "streaming": True},
+        "phases": [
+            {"name": "warmup", "type": "concurrency", "concurrency": 2},
+            {"name": "profiling", "type": "concurrency", "requests": 100, "concurrency": 16},
+        ],
+    }
+    counts = {"input_config": asked, "error_request_count": None, "was_cancelled": False}
+    (row,) = read("aiperf", AIPERF | counts)
+    assert (row.model, row.concurrency, row.note.count("failed")) == ("openai/gpt-oss-20b", 16, 0)
+    (row,) = read("aiperf", AIPERF | {"input_config": asked | {"models": ["a", "b"], "phases": []}})
+    assert (row.model, row.concurrency) == ("a, b", None)
+
+
+def test_guidellm_with_its_model_under_the_backend():
+    """Reports of version 2 have no args; the strategy is named by kind."""
+    benchmark = GUIDELLM["benchmarks"][0] | {"config": {"strategy": {"kind": "concurrent", "streams": 8}}}
+    report = {
+        "metadata": {"version": 2, "guidellm_version": "0.7.3"},
+        "config": {"spec": {"backend": {"kind": "openai_http", "model": "Qwen/Qwen3-32B"}}},
+        "benchmarks": [benchmark],
+    }
+    (row,) = read("guidellm", report)
+    assert (row.model, row.concurrency) == ("Qwen/Qwen3-32B", 8)
+
+
+def test_inference_perf_counts_tokens_as_the_server_does_where_it_says_only_that():
+    """Newer reports have prompt_tokens in place of prompt_len, with totals beside the distribution."""
+    old = INFERENCE_PERF["successes"]
+    new = {name: value for name, value in old.items() if name not in ("prompt_len", "output_len")}
+    new |= {
+        "prompt_tokens": {
+            "total": 45_080.0,
+            "cached": 0.0,
+            "uncached": 45_080.0,
+            "mean": 460.0,
+            "median": 455.0,
+        },
+        "output_tokens": {"total": 49_000.0, "mean": 500.0},
+        "token_count_mismatches": 0,
+    }
+    (row,) = read("inference-perf", INFERENCE_PERF | {"successes": new, "benchmark_time_seconds": 50.0})
+    assert (row.input_tokens, row.output_tokens) == (460.0, 500.0)
+
+
+def test_inference_perf_by_stages_of_concurrency_and_without_a_99th_percentile():
+    times = {
+        name: {key: value for key, value in one.items() if key != "p99"}
+        for name, one in INFERENCE_PERF["successes"]["latency"].items()
+    }
+    stage = {
+        "load_summary": {"count": 100, "requested_rate": 2.0, "achieved_rate": 2.0, "concurrency": 8},
+        "successes": INFERENCE_PERF["successes"] | {"latency": times},
+        "failures": {"count": 0, "request_latency": None, "prompt_len": None},
+    }
+    (row,) = read("inference-perf", stage)
+    assert (row.concurrency, row.ttft.p50_s, row.ttft.p99_s) == (8, 0.15, None)
+
+
 def test_inference_perf_in_seconds():
     (row,) = read("inference-perf", INFERENCE_PERF, model="llama", tp=4)
     assert (row.model, row.tp, row.tpot.mean_s, row.itl.p99_s) == ("llama", 4, 0.0097, 0.03)
