@@ -17,8 +17,9 @@ from simcore.memory.allocators import Reservation
 from simcore.serving import state
 from simcore.serving.admission import Admission
 from simcore.serving.capacity import capacity_request_per_s
+from simcore.serving.handover import KvLink, empty_handover
 from simcore.serving.kernel import advance
-from simcore.serving.layout import free_runs, put_behind, setups_of, step_times
+from simcore.serving.layout import enter_link, free_runs, put_behind, setups_of, step_times
 from simcore.serving.pools import LanePool
 from simcore.serving.prefix import PrefixChains, laid_out
 from simcore.serving.records import Floats, Integers, Records, Slice, Totals
@@ -46,13 +47,17 @@ class Engine:
         admission: Admission | None = None,
         seed: int = 1,
         ranks: Floats | None = None,
+        link: KvLink | None = None,
     ) -> None:
         """Without a reservation, blocks are taken as sequences grow; with chains, prompts share their prefixes.
 
         The router chooses among the lanes of all pools; admission bounds the line of a replica; with ranks, one per
-        request, lines are in their order, the lowest first. Raises InputError where the router cannot look after so
-        many lanes.
+        request, lines are in their order, the lowest first. With a link, the first of two pools prefills and the
+        second decodes, and KV is held in pages. Raises InputError where the router cannot look after so many lanes.
         """
+        roles = ["both"] * len(pools) if link is None else ["prefill", "decode"]
+        if [pool.role for pool in pools] != roles or (link is not None and reservation is not None):
+            raise ValueError("KV moves in pages from one pool that prefills to one that decodes")
         if ranks is not None and any(pool.scheduler.kind == "static_batch" for pool in pools):
             raise ValueError("static batches are formed first come first served")
         if chains is not None and reservation is not None:
@@ -66,7 +71,10 @@ class Engine:
         self._setup = setups_of(
             pools, lane_counts, block_size_tokens, reservation, shared=chains is not None, admission=admission
         )
-        set_up(self._setup[0], router, self._lane_count)
+        if link is not None:
+            enter_link(self._setup, link)
+        set_up(self._setup[0], router, self._entry_lane_count)
+        self._handover = empty_handover(len(requests), lane_counts[1] if link is not None else 0)
         share = max(1, -(-len(requests) // used))
         self._lanes, self._seats, self._room = empty_lanes(self._setup, share=share)
         self._order = np.zeros(used, np.int64)
@@ -78,7 +86,7 @@ class Engine:
         self._routing = routing_state(
             router,
             request_count=len(requests),
-            lane_count=used,
+            lane_count=int(self._setup[0].replica_count),
             entry_count=len(self._prefix.blocks),
             seed=seed,
         )
@@ -101,14 +109,16 @@ class Engine:
         self._clock = self._new_clock(self._horizon_s())
 
     @property
-    def _lane_count(self) -> int:
-        return sum(pool.lane_count for pool in self._pools)
+    def _entry_lane_count(self) -> int:
+        """Lanes that the router chooses among."""
+        return sum(pool.lane_count for pool in self._pools if pool.role != "decode")
 
     def _lanes_used(self, router: Router) -> list[int]:
         """By pool, the lanes that can get a request at all; one of each is kept."""
-        left, found = lanes_used(router, len(self._requests), self._lane_count), []
+        left, found = lanes_used(router, len(self._requests), self._entry_lane_count), []
         for pool in self._pools:
-            found.append(max(1, min(pool.lane_count, left)))
+            here = len(self._requests) if pool.role == "decode" else left
+            found.append(max(1, min(pool.lane_count, here)))
             left -= found[-1]
         return found
 
@@ -129,7 +139,9 @@ class Engine:
         if len(self._requests) == 0:
             return 1.0
         some = slice(None, None, -(-len(self._requests) // _HORIZON_REQUESTS))
-        capacity = sum(self._capacity_request_per_s(pool, some) for pool in self._pools)
+        capacity = sum(
+            self._capacity_request_per_s(pool, some) for pool in self._pools if pool.role != "prefill"
+        )
         served_s = len(self._requests) / capacity if capacity > 0 else 1.0
         return max(float(self._arrival.max()), served_s, 1e-6)
 
@@ -149,7 +161,8 @@ class Engine:
         head = clock[0]
         head.count = len(self._requests)
         head.last_lane = -1
-        head.most_blocks = self._setup["block_count"].min()
+        head.last_target = self._setup[-1].first_lane - 1
+        head.most_blocks = self._setup["block_count"][self._setup["role"] != state.PREFILL].min()
         head.closed_loop = int(self._requests.concurrency > 0)
         head.released = min(self._requests.concurrency, head.count) if head.closed_loop else head.count
         head.sample_interval_s = horizon_s / SAMPLES_PER_RUN
@@ -218,6 +231,7 @@ class Engine:
             self._totals,
             self._prefix,
             self._routing,
+            self._handover,
             self._arrival,
             self._inputs,
             self._outputs,
@@ -245,6 +259,8 @@ class Engine:
         }
         if self._setup[0].caching:
             columns["kv_cached_fraction"] = taken["cached_blocks"] / blocks
+        if self._setup[0].role == state.PREFILL:
+            columns["handing_over"] = taken["handing_over"].astype(np.float64)
         return columns
 
     def records(self) -> Records:

@@ -22,14 +22,27 @@ import numpy as np
 from simcore.compiled import compiled_in_place, inlined
 from simcore.memory.kv_pool import blocks_for, run_blocks, steps_within
 from simcore.serving.admission import is_full
+from simcore.serving.busy import cut, order_down, wake
+from simcore.serving.handover import (
+    first_tokens,
+    hand_over,
+    is_at_rest,
+    land,
+    next_landing_s,
+    outstanding,
+    part,
+    pull,
+    rest,
+    seat_landed,
+)
 from simcore.serving.heap import heap_down
 from simcore.serving.lane import begin_decode, blocks_of_prompt, give_back, leave_decode, vacate
 from simcore.serving.prefix import evict, share
 from simcore.serving.routers import choose, routed
 from simcore.serving.routers.loads import note
-from simcore.serving.runs import steps_until
 from simcore.serving.schedulers import schedule
 from simcore.serving.state import (
+    DECODE,
     DONE,
     FINISHED,
     GAP_BINS,
@@ -37,6 +50,7 @@ from simcore.serving.state import (
     GAP_LOWEST_EXPONENT,
     MORE_SEATS,
     PAUSED,
+    PREFILL,
     REJECTED,
     SAMPLE_ROWS,
     SAMPLES_FULL,
@@ -101,16 +115,23 @@ def tally(histogram: Any, setup: Any, count: int, iterations: int) -> None:
 
 @inlined
 def start(
+    clock: Any,
+    lanes: Any,
+    index: int,
     lane: Any,
     seats: Any,
     room: Any,
     rows: Any,
     phases: Any,
     inputs: Any,
+    outputs: Any,
     setup: Any,
+    setups: Any,
     tree: Any,
     totals: Any,
+    sums: Any,
     prefix: Any,
+    handover: Any,
     token_s: Any,
     sampled_s: Any,
     now: float,
@@ -129,12 +150,18 @@ def start(
     lane.may_run = 0
     lane.left = 0
     lane.moved_s = 0.0
+    if setup.role == DECODE:
+        seat_landed(lane, seats, room, rows, phases, inputs, outputs, setup)
     if lane.running + lane.waiting == 0:
+        if setup.role == DECODE:
+            pull(clock, lanes, rows, phases, inputs, setups, sums, handover, index, now)
         if setup.tiers > 0:  # what is written while nobody is here delays nobody
             flush(lane, setup, prefix)
         return False
     schedule(lane, seats, room, rows, phases, inputs, setup, tree, totals, prefix, now)
     lane.left = lane.waiting
+    if setup.role == DECODE:
+        pull(clock, lanes, rows, phases, inputs, setups, sums, handover, index, now)
     if setup.caching == 1:
         evict(lane, setup, totals, prefix)
     if setup.stowing == 1:
@@ -174,6 +201,8 @@ def start(
     lane.slope_s = slope
     lane.steps = steps
     lane.end_s = now + lane.moved_s + (rate * steps + slope * 0.5 * steps * (steps + 1))
+    if setup.role == DECODE:
+        first_tokens(lane, seats, rows, now + lane.moved_s + (rate + slope))
     return True
 
 
@@ -227,8 +256,8 @@ def end_decodes(
             add_gap(gaps, totals, gap_s, room[place].group_size)
         lane.group_count = 0
         first = 2
-    elif lane.moved_s > 0.0:
-        add_gap(gaps, totals, lane.moved_s + (lane.rate_s + lane.slope_s), decodes)
+    elif lane.moved_s > 0.0 or lane.fresh > 0:  # nothing came before a first token
+        add_gap(gaps, totals, lane.moved_s + (lane.rate_s + lane.slope_s), decodes - lane.fresh)
         first = 2
     if first <= steps:
         add_gaps(gaps, totals, lane.rate_s, lane.slope_s, first, steps, decodes)
@@ -296,11 +325,12 @@ def end_prefills(
     tree: Any,
     totals: Any,
     prefix: Any,
+    handover: Any,
     arrival: Any,
     outputs: Any,
     gaps: Any,
 ) -> None:
-    """The prompts that ended in this iteration emit a token and join the decodes (or are done)."""
+    """The prompts that ended in this iteration emit a token and join the decodes (or part, or are done)."""
     now = lane.end_s
     totals.prefill_iterations += 1
     totals.prefill_tokens += lane.prefill_tokens
@@ -327,6 +357,9 @@ def end_prefills(
         lane.finishing -= 1
         request, held = seat.request, seat.target
         lane.prefilled -= held
+        if setup.role == PREFILL:
+            part(lane, seats, room, rows, handover, seat_id, now)
+            continue
         if seat.generated == 0:
             rows[request].first_token_s = now
         else:
@@ -361,6 +394,7 @@ def end(
     tree: Any,
     totals: Any,
     prefix: Any,
+    handover: Any,
     arrival: Any,
     outputs: Any,
     gaps: Any,
@@ -371,7 +405,7 @@ def end(
     steps, decodes = lane.steps, lane.decodes
     seconds = lane.end_s - lane.start_s
     before = setup.block_count - lane.free_blocks
-    held = lane.held + lane.prefilled
+    held = lane.held + lane.prefilled + lane.parked
     if steps > 1:
         lane.free_blocks -= run_blocks(
             phases,
@@ -402,49 +436,21 @@ def end(
         end_decodes(clock, lane, seats, room, rows, phases, setup, tree, totals, prefix, arrival, gaps)
     if lane.chunks > 0:
         end_prefills(
-            clock, lane, seats, room, rows, phases, setup, tree, totals, prefix, arrival, outputs, gaps
+            clock,
+            lane,
+            seats,
+            room,
+            rows,
+            phases,
+            setup,
+            tree,
+            totals,
+            prefix,
+            handover,
+            arrival,
+            outputs,
+            gaps,
         )
-
-
-@compiled_in_place
-def order_up(lanes: Any, order: Any, place: int, index: int) -> None:
-    """Sift a lane up in the heap of busy lanes, by (end, number)."""
-    end_s = lanes[index].end_s
-    while place > 0:
-        parent = (place - 1) >> 1
-        other = order[parent]
-        other_s = lanes[other].end_s
-        if other_s < end_s or (other_s == end_s and other < index):
-            break
-        order[place] = other
-        lanes[other].order = place
-        place = parent
-    order[place] = index
-    lanes[index].order = place
-
-
-@compiled_in_place
-def order_down(lanes: Any, order: Any, count: int, place: int, index: int) -> None:
-    """Sift a lane down in the heap of busy lanes."""
-    end_s = lanes[index].end_s
-    while True:
-        child = 2 * place + 1
-        if child >= count:
-            break
-        best = order[child]
-        best_s = lanes[best].end_s
-        if child + 1 < count:
-            other = order[child + 1]
-            other_s = lanes[other].end_s
-            if other_s < best_s or (other_s == best_s and other < best):
-                child, best, best_s = child + 1, other, other_s
-        if best_s > end_s or (best_s == end_s and best > index):
-            break
-        order[place] = best
-        lanes[best].order = place
-        place = child
-    order[place] = index
-    lanes[index].order = place
 
 
 @inlined
@@ -470,7 +476,10 @@ def arrive(
         needed = blocks_for(tokens, setup.block_size, setup.block_shift)
     else:
         needed = rows[request].reserved
-    if needed > clock.most_blocks:
+    if needed > clock.most_blocks or (
+        setup.role == PREFILL
+        and blocks_for(inputs[request], setup.block_size, setup.block_shift) > setup.block_count
+    ):
         clock.next_request += 1
         reject(clock, rows, arrival, request, now)
         return -1
@@ -505,13 +514,7 @@ def arrive(
     # A newcomer behind others, or without a seat, cannot change the run.
     first = lane.waiting == 1 or (setup.ranked == 1 and lane.stack_count == 0 and lane.queue_first == request)
     if lane.steps > 1 and first and lane.running < setup.max_num_seqs:
-        steps = steps_until(lane.rate_s, lane.slope_s, now - lane.start_s - lane.moved_s, lane.steps)
-        if steps < lane.steps:
-            lane.steps = steps
-            stepping_s = lane.rate_s * steps + lane.slope_s * 0.5 * steps * (steps + 1)
-            end_s = lane.start_s + lane.moved_s + stepping_s
-            lane.end_s = max(end_s, now)  # the sum is not below now, its rounding may be
-            order_up(lanes, order, lane.order, index)
+        cut(lanes, order, index, now)
     return -1
 
 
@@ -525,12 +528,14 @@ def sample(clock: Any, lanes: Any, setups: Any, totals: Any, samples: Any) -> No
     row.used_blocks = 0
     row.cached_blocks = 0
     row.batch_tokens = 0
+    row.handing_over = 0
     for index in range(lanes.size):
         lane = lanes[index]
         row.running += lane.running
         row.waiting += lane.waiting
         row.used_blocks += setups[lane.pool].block_count - lane.free_blocks
         row.cached_blocks += lane.cached_blocks
+        row.handing_over += lane.queued + lane.coming + lane.landed
         row.batch_tokens += lane.decodes + lane.prefill_tokens if lane.steps > 0 else 0
     row.preemptions = 0
     for pool in range(totals.size):
@@ -557,6 +562,7 @@ def advance(
     totals: Any,
     prefix: Any,
     routing: Any,
+    handover: Any,
     arrival: Any,
     inputs: Any,
     outputs: Any,
@@ -571,6 +577,9 @@ def advance(
     c = clock[0]
     while c.completed + c.rejected < c.until:
         end_s = lanes[order[0]].end_s if c.busy_lanes > 0 else math.inf
+        landing = c.in_flight > 0 and next_landing_s(handover) <= end_s
+        if landing:
+            end_s = next_landing_s(handover)
         arriving = c.next_request < c.released and arrival[c.next_request] <= end_s
         event_s = arrival[c.next_request] if arriving else end_s
         if event_s == math.inf:
@@ -585,9 +594,12 @@ def advance(
             if woken == -2:
                 return MORE_SEATS
             if woken >= 0:  # an event now: it starts when everybody who arrives at this instant has joined
-                lanes[woken].end_s = event_s
-                c.busy_lanes += 1
-                order_up(lanes, order, c.busy_lanes - 1, woken)
+                if setups[0].role == PREFILL:
+                    rest(lanes[woken], setups[0], totals[0], event_s)
+                wake(c, lanes, order, woken, event_s)
+            continue
+        if landing:
+            land(c, lanes, order, rows, inputs, setups, totals, prefix, handover, event_s)
             continue
         index = order[0]
         lane = lanes[index]
@@ -604,6 +616,7 @@ def advance(
                 tree,
                 t,
                 prefix,
+                handover,
                 arrival,
                 outputs,
                 gaps,
@@ -611,15 +624,49 @@ def advance(
                 sampled_iterations,
             )
             lane.steps = 0
+            if s.role == PREFILL:
+                hand_over(c, lanes, order, rows, phases, inputs, setups, totals, handover, index, event_s)
+            elif s.role == DECODE:
+                note(handover.loads, index - s.first_lane, outstanding(lane))
             if s.tracking == 1:
                 note(routing.loads, index, lane.running + lane.waiting)
             if lane.barren > _BARREN_LIMIT:
                 return STUCK
             if c.next_request < c.released and arrival[c.next_request] <= event_s:
                 continue
-        if start(lane, seats, room, rows, phases, inputs, s, tree, t, prefix, token_s, sampled_s, event_s):
+            if c.in_flight > 0 and next_landing_s(handover) <= event_s:
+                continue
+        if (
+            lane.landed > 0
+            and lane.running + lane.waiting == lane.ring_size
+            and lane.ring_size < s.most_seats
+        ):
+            c.growing = index
+            return MORE_SEATS
+        if start(
+            c,
+            lanes,
+            index,
+            lane,
+            seats,
+            room,
+            rows,
+            phases,
+            inputs,
+            outputs,
+            s,
+            setups,
+            tree,
+            t,
+            totals,
+            prefix,
+            handover,
+            token_s,
+            sampled_s,
+            event_s,
+        ):
             order_down(lanes, order, c.busy_lanes, 0, index)
-        elif lane.running + lane.waiting > 0:
+        elif lane.running + lane.waiting > 0 and not is_at_rest(lane, s):
             return STUCK
         else:
             lane.order = -1

@@ -13,9 +13,11 @@ from simcore.memory.buddy import levels_for, trees
 from simcore.memory.kv_pool import shift_of
 from simcore.serving import state
 from simcore.serving.admission import Admission
-from simcore.serving.pools import LanePool
+from simcore.serving.handover import KvLink
+from simcore.serving.pools import ROLE_CODES, LanePool
 from simcore.serving.records import Floats
 from simcore.serving.schedulers import SCHEDULER_CODES, WATERMARK_FRACTION
+from simcore.serving.state import DECODE
 from simcore.serving.tiers import KvTiers, prefill_s_per_token
 
 
@@ -36,13 +38,15 @@ def setups_of(
     first_lane = token_base = sampled_base = 0
     for head, pool, lanes in zip(setups, pools, lane_counts, strict=True):
         scheduler, blocks = pool.scheduler, pool.block_count
+        head.caching = int(shared and pool.role != "decode")
+        head.role = ROLE_CODES[pool.role]
         _enter_times(head, pool.table)
         head.token_base, head.token_last = token_base, len(pool.table.linear_s) - 1
         head.sampled_base = sampled_base
         head.scheduler = SCHEDULER_CODES[scheduler.kind]
         head.max_num_seqs = scheduler.max_num_seqs
         # Who shares blocks may hold none of his own.
-        head.most_seats = scheduler.max_num_seqs if shared else min(scheduler.max_num_seqs, blocks)
+        head.most_seats = scheduler.max_num_seqs if head.caching else min(scheduler.max_num_seqs, blocks)
         head.max_num_batched_tokens = scheduler.max_num_batched_tokens
         head.longest_chunk = scheduler.longest_chunk_tokens
         head.block_size = block_size_tokens
@@ -51,7 +55,6 @@ def setups_of(
         head.pages = int(reservation is None)
         head.levels = levels_for(blocks) if reservation is not None and reservation.in_runs else -1
         head.watermark_blocks = head.pages * int(WATERMARK_FRACTION[scheduler.kind] * blocks)
-        head.caching = int(shared)
         bound = None if admission is None else admission.max_queue_length
         head.max_queue_length = -1 if bound is None else bound
         head.lanes_per_replica = pool.lanes_per_replica
@@ -59,8 +62,15 @@ def setups_of(
         first_lane += lanes
         token_base += len(pool.table.linear_s)
         sampled_base += scheduler.max_num_seqs + 1
-    setups["replica_count"] = first_lane
+    setups["replica_count"] = first_lane - int(setups["lane_count"][setups["role"] == DECODE].sum())
     return setups
+
+
+def enter_link(setups: Any, link: KvLink) -> None:
+    """What the kernel has to know of the link from the first pool, which prefills, to the second."""
+    setups["kv_s_per_token"] = [link.prefill_s_per_token, link.decode_s_per_token]
+    setups["kv_latency_s"] = link.latency_s
+    setups["kv_last_fraction"] = link.last_layer_fraction
 
 
 def _enter_times(head: Any, table: StepTimeTable) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from simcore.compute.step_table import StepTimeTable
 from simcore.serving.schedulers import SchedulerParameters
 from simcore.serving.tiers import KvTiers
+
+Role = Literal["both", "prefill", "decode"]
+ROLE_CODES: Final[dict[Role, int]] = {"both": 0, "prefill": 1, "decode": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +25,7 @@ class LanePool:
     block_count: int  # of a lane
     lane_count: int
     lanes_per_replica: int = 1
+    role: Role = "both"
     tiers: KvTiers | None = None
 
     def __post_init__(self) -> None:

@@ -20,6 +20,11 @@ UNFINISHED: Final = 0
 FINISHED: Final = 1
 REJECTED: Final = 2
 
+# What a pool does of a request.
+BOTH: Final = 0
+PREFILL: Final = 1
+DECODE: Final = 2
+
 # Why a kernel call returned.
 PAUSED: Final = 0
 SAMPLES_FULL: Final = 1
@@ -85,6 +90,19 @@ LANE: Final = np.dtype(
         ("queue_last", "i8"),
         ("last_seat", "i8"),  # running sequences are linked in order of admission; -1: none
         ("barren", "i8"),  # iterations since a token was emitted
+        # Only where prefill and decode are apart:
+        ("port_s", "f8"),  # when its end of the link is free again
+        ("parked", "i8"),  # tokens whose blocks are taken while nothing computes on them
+        ("parting_first", "i8"),  # prompts that ended in this run; -1: none
+        ("parting_last", "i8"),
+        ("queued", "i8"),  # prompts for which it has not reserved blocks yet, in the order of their ends
+        ("queued_first", "i8"),
+        ("queued_last", "i8"),
+        ("coming", "i8"),  # whose KV is on its way
+        ("landed", "i8"),  # whose KV is here, and which have no seat yet
+        ("landed_first", "i8"),
+        ("landed_last", "i8"),
+        ("fresh", "i8"),  # sequences whose first token this run gives
         ("order", "i8"),  # position in the heap of busy lanes
     ],
     align=True,
@@ -138,6 +156,17 @@ ROW: Final = np.dtype(
     ],
     align=True,
 )
+HOP: Final = np.dtype(
+    [
+        ("prefilled_s", "f8"),  # instants of one prompt on its way from prefill to decode
+        ("pulled_s", "f8"),
+        ("request", "i8"),
+        ("source", "i8"),  # lanes
+        ("target", "i8"),
+        ("shared", "i8"),  # as in a seat
+        ("shared_blocks", "i8"),
+    ]
+)
 CELL: Final = np.dtype(
     [
         ("older", "i4"),  # entries that nobody holds are linked by last use; -1: end
@@ -183,6 +212,8 @@ CLOCK: Final = np.dtype(
         ("turn", "i8"),  # requests routed so far
         ("last_lane", "i8"),  # where the last one went; -1: there was none
         ("growing", "i8"),  # lane that must have more seats
+        ("in_flight", "i8"),  # prompts whose KV is on its way
+        ("last_target", "i8"),  # decode lane that the last prompt was handed to
         ("samples", "i8"),  # in the buffer
         ("samples_until_wider", "i8"),  # then the interval doubles, so a long tail costs few samples
     ]
@@ -197,6 +228,10 @@ SETUP: Final = np.dtype(
         ("prefill_s_per_window_work", "f8"),
         ("prefill_s", "f8"),
         ("overhead_s_per_sequence", "f8"),
+        ("kv_s_per_token", "f8"),  # of a lane's end of the link
+        ("kv_latency_s", "f8"),
+        ("kv_last_fraction", "f8"),  # of a prompt's KV, what cannot leave before its last layer is computed
+        ("role", "i8"),
         ("most_load", "f8"),  # requests outstanding that a router passes a lane over beyond: this, and so
         ("most_load_per_request", "f8"),  # many for each request outstanding anywhere
         ("window", "i8"),
@@ -267,6 +302,7 @@ SAMPLE: Final = np.dtype(
         ("cached_blocks", "i8"),
         ("batch_tokens", "i8"),
         ("preemptions", "i8"),  # so far
+        ("handing_over", "i8"),  # prompts that have ended on one lane and not begun on another
     ]
 )
 

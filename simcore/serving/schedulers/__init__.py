@@ -20,7 +20,9 @@ from simcore.serving.schedulers.continuous import Continuous
 from simcore.serving.schedulers.static_batch import StaticBatch
 
 Scheduler = Annotated[ChunkedPrefill | Continuous | StaticBatch, Field(discriminator="kind")]
-SchedulerKind = Literal["chunked_prefill", "continuous", "static_batch"]
+SchedulerKind = Literal[  # of one pool
+    "chunked_prefill", "continuous", "static_batch"
+]
 SCHEDULER_CODES: Final[dict[SchedulerKind, int]] = {"chunked_prefill": 0, "continuous": 1, "static_batch": 2}
 WATERMARK_FRACTION: Final[dict[SchedulerKind, float]] = {
     "chunked_prefill": 0.0,

@@ -8,6 +8,7 @@ import numpy as np
 from simcore.compute.step_table import StepTimeTable
 from simcore.serving.admission import Admission
 from simcore.serving.engine import Engine
+from simcore.serving.handover import KvLink
 from simcore.serving.pools import LanePool
 from simcore.serving.prefix import PrefixChains
 from simcore.serving.routers import Router
@@ -17,10 +18,16 @@ from simcore.serving.tiers import KvTiers
 from simcore.serving.warm import constant_table
 from simcore.workload.requests import Requests
 
-SCHEDULERS = sorted(SCHEDULER_CODES)
+SCHEDULERS = sorted(SCHEDULER_CODES)  # of one pool
+ALL_SCHEDULERS = [
+    *SCHEDULERS,
+    "disaggregated",
+]  # the pair of pools too, of which each batches by one of those
 # Every member of the union, also once it is an annotated union of several.
 ROUTERS = [member() for member in get_args(get_args(Router)[0] if get_args(Router) else None) or (Router,)]
+LINK = KvLink(prefill_s_per_token=2e-6, decode_s_per_token=1e-6, latency_s=1e-4)
 POLICIES = [(scheduler, router) for scheduler in SCHEDULERS for router in ROUTERS]
+ALL_POLICIES = [(scheduler, router) for scheduler in ALL_SCHEDULERS for router in ROUTERS]
 
 
 def affine_table(*, max_tokens: int = 512, max_sequences: int = 64, window_tokens: int = 0) -> StepTimeTable:
@@ -83,11 +90,13 @@ def engine(
     seed: int = 1,
     ranks: np.ndarray | None = None,
     tiers: KvTiers | None = None,
+    link: KvLink = LINK,
 ) -> Engine:
+    apart = kind == "disaggregated"
     pool = LanePool(
         table=affine_table() if table is None else table,
         scheduler=SchedulerParameters(
-            kind=kind,
+            kind="chunked_prefill" if apart else kind,
             max_num_seqs=max_num_seqs,
             max_num_batched_tokens=max_num_batched_tokens,
             long_prefill_token_threshold=longest_chunk,
@@ -97,7 +106,7 @@ def engine(
         tiers=tiers,
     )
     return Engine(
-        [pool],
+        [replace(pool, role="prefill"), replace(pool, role="decode")] if apart else [pool],
         block_size_tokens=block_size,
         router=router or RoundRobin(),
         requests=requests,
@@ -105,6 +114,7 @@ def engine(
         admission=admission,
         seed=seed,
         ranks=ranks,
+        link=link if apart else None,
     )
 
 
@@ -129,6 +139,8 @@ def closed_requests(count: int, *, concurrency: int, input_tokens: int, output_t
 
 
 __all__ = [
+    "ALL_POLICIES",
+    "ALL_SCHEDULERS",
     "POLICIES",
     "ROUTERS",
     "SCHEDULERS",

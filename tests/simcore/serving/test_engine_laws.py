@@ -17,6 +17,8 @@ from simcore.serving.schedulers import LEAVES_SEATS_EMPTY, SchedulerParameters
 from simcore.serving.state import FINISHED, REJECTED, UNFINISHED
 from simcore.workload.requests import Requests
 from tests.simcore.serving.tables import (
+    ALL_POLICIES,
+    ALL_SCHEDULERS,
     POLICIES,
     ROUTERS,
     SCHEDULERS,
@@ -52,10 +54,10 @@ def loaded(kind: str, router: Router, load: dict, count: int = 120) -> Engine:
 
 def test_every_registered_policy_is_under_the_laws() -> None:
     assert {router.kind for router in ROUTERS} == set(ROUTER_CODES)
-    assert len(POLICIES) == len(SCHEDULERS) * len(ROUTER_CODES)
+    assert len(ALL_POLICIES) == (len(SCHEDULERS) + 1) * len(ROUTER_CODES)
 
 
-@pytest.mark.parametrize(("kind", "router"), POLICIES)
+@pytest.mark.parametrize(("kind", "router"), ALL_POLICIES)
 @settings(deadline=None, max_examples=40)
 @given(load=LOADS)
 def test_requests_are_conserved_and_time_goes_forward(kind: str, router: Router, load: dict) -> None:
@@ -69,7 +71,8 @@ def test_requests_are_conserved_and_time_goes_forward(kind: str, router: Router,
         assert finished == piece.completed_count
         # Everything else is seated, in line, or has not arrived yet.
         lanes, clock = run._lanes, run._clock[0]
-        inside = int(lanes.running.sum() + lanes.waiting.sum())
+        between = int(lanes.queued.sum() + lanes.coming.sum() + lanes.landed.sum())
+        inside = int(lanes.running.sum() + lanes.waiting.sum()) + between
         assert finished + rejected + inside == clock.next_request
         assert int((states == UNFINISHED).sum()) == len(states) - finished - rejected
     assert all(a < b for a, b in pairwise(instants))
@@ -107,7 +110,7 @@ def test_blocks_are_conserved_at_every_pause(kind: str, router: Router, load: di
     assert (run._lanes.line_blocks == 0).all()
 
 
-@pytest.mark.parametrize(("kind", "router"), POLICIES)
+@pytest.mark.parametrize(("kind", "router"), ALL_POLICIES)
 @settings(deadline=None, max_examples=25)
 @given(load=LOADS, pieces=st.integers(2, 50))
 def test_slices_and_one_go_give_the_same_bits(kind: str, router: Router, load: dict, pieces: int) -> None:
@@ -132,7 +135,7 @@ def fingerprint(kind: str) -> str:
     return digest.hexdigest()
 
 
-@pytest.mark.parametrize("kind", SCHEDULERS)
+@pytest.mark.parametrize("kind", ALL_SCHEDULERS)
 def test_another_process_gives_the_same_bits(kind: str) -> None:
     program = f"from tests.simcore.serving.test_engine_laws import fingerprint; print(fingerprint({kind!r}))"
     other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -190,7 +193,7 @@ def test_only_static_batches_are_exempt_from_filling_their_seats_and_they_need_i
     assert longest_wait_beside_a_free_seat("static_batch", seed=3) > 1.0
 
 
-@pytest.mark.parametrize(("kind", "router"), POLICIES)
+@pytest.mark.parametrize(("kind", "router"), ALL_POLICIES)
 @settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1), factor=st.integers(2, 5))
 def test_the_scheduler_does_not_read_the_true_output_length(
@@ -212,7 +215,7 @@ def test_the_scheduler_does_not_read_the_true_output_length(
         np.testing.assert_allclose(np.minimum(one, until), np.minimum(two, until), rtol=1e-12)
 
 
-@pytest.mark.parametrize(("kind", "router"), POLICIES)
+@pytest.mark.parametrize(("kind", "router"), ALL_POLICIES)
 @settings(deadline=None, max_examples=25)
 @given(load=LOADS)
 def test_throughput_stays_below_the_tables_bound(kind: str, router: Router, load: dict) -> None:
@@ -221,11 +224,12 @@ def test_throughput_stays_below_the_tables_bound(kind: str, router: Router, load
     run.run()
     totals, table = run.totals(), affine_table(window_tokens=load["window"])
     tokens = totals.prefill_token_sum + totals.decode_sequence_sum
+    assert totals.replica_count == load["replica_count"] * (2 if kind == "disaggregated" else 1)
     bound_token_per_s = totals.replica_count * (len(table.linear_s) - 1) / table.linear_compute_s[-1]
     assert tokens / totals.makespan_s <= bound_token_per_s
 
 
-@pytest.mark.parametrize("kind", SCHEDULERS)
+@pytest.mark.parametrize("kind", ALL_SCHEDULERS)
 def test_a_faster_tier_never_makes_the_run_longer_and_an_infinite_one_is_a_missing_one(kind: str) -> None:
     requests = closed_requests(200, concurrency=12, input_tokens=90, output_tokens=40)
     makespans = []
@@ -237,7 +241,7 @@ def test_a_faster_tier_never_makes_the_run_longer_and_an_infinite_one_is_a_missi
     assert makespans[0] > makespans[1] > makespans[2]
 
 
-@pytest.mark.parametrize("kind", SCHEDULERS)
+@pytest.mark.parametrize("kind", ALL_SCHEDULERS)
 def test_tight_memory_makes_progress_and_what_cannot_fit_is_rejected_at_once(kind: str) -> None:
     requests = Requests(
         arrival_s=np.zeros(60),
