@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from explorer import wording
 from explorer.charts import style
-from explorer.charts.serving import CDFS
+from explorer.charts.latency_cdf import CDFS, axis_text, shape_of
 from explorer.charts.style import Cell, Chart, Result, Table
 
 DASHES: Final = ("5px,4px", "solid", "solid", "2px,2px", "8px,3px,2px,3px")
@@ -161,7 +161,7 @@ def overlaid_cdf(which: str, documents: Sequence[Result | None], names: Sequence
             continue
         trace = style.line(
             curve[f"{which}_s"], curve["fraction"], name=name, color=COLORS[index % len(COLORS)],
-            line={"dash": DASHES[index % len(DASHES)], "shape": "hv"},
+            line={"dash": DASHES[index % len(DASHES)], "shape": shape_of(which)},
             hovertemplate="%{x:.3~s}s · %{y:.1%}<extra>%{fullData.name}</extra>",
         )  # fmt: skip
         data.append(trace)
@@ -171,7 +171,7 @@ def overlaid_cdf(which: str, documents: Sequence[Result | None], names: Sequence
     return Chart(
         slug=f"compare-{which}",
         title=_("%(name)s of every request, scenario by scenario") % {"name": label},
-        axis=_("Share of requests whose %(name)s is at most x, log scale") % {"name": label},
+        axis=axis_text(which),
         summary=_("Cumulative distribution of %(name)s for each scenario.") % {"name": label},
         source=_("Simulated"),
         draw="plot",

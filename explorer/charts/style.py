@@ -153,6 +153,7 @@ class Chart:
     open_table: bool = False
     wide: bool = False
     tall: bool = False
+    height: int = 0  # of a plot, in px; 0 is the usual
     download: str = ""  # a file of the run beside table and picture: `trace`
 
 
@@ -253,6 +254,17 @@ def warning(result: Result | None, code: str) -> Mapping[str, Any]:
         if row.get("code") == code:
             return dict(row.get("params") or {})
     return {}
+
+
+def simulated(result: Result | None) -> str:
+    """What stands below a picture of a simulation: how many requests, and the seed."""
+    count = metric(result, "serving.completed_count")
+    if count is None:
+        return _("Simulated")
+    return _("Simulated, %(count)s requests, seed %(seed)s") % {
+        "count": f"{count:,.0f}",
+        "seed": (result or {}).get("seed", 1),
+    }
 
 
 # --- words and numbers --------------------------------------------------------------------------------------

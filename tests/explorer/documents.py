@@ -64,6 +64,7 @@ def serving(*, hbm_s: float = 0.004, tokens: float = 410.0, ttft_p95: float = 2.
             },
             "ttft_cdf": {"ttft_s": times, "fraction": shares},
             "tpot_cdf": {"tpot_s": [0.01, 0.02, 0.03], "fraction": [0.0, 0.5, 1.0]},
+            "itl_cdf": {"itl_s": [0.01, 0.02, 0.05, 0.2], "fraction": [0.0, 0.9, 0.99, 1.0]},
             "e2e_cdf": {"e2e_s": [10.0, 20.0, 30.0], "fraction": [0.0, 0.5, 1.0]},
         },
         "tables": {

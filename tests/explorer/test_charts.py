@@ -10,7 +10,7 @@ import pytest
 from django.utils import translation
 
 from explorer import charts
-from explorer.charts import fabric, memory, overview, reliability, serving, style, topology
+from explorer.charts import fabric, latency_cdf, memory, overview, reliability, serving, style, topology
 from explorer.charts.style import Chart, Panel
 from tests.explorer import documents
 
@@ -137,7 +137,7 @@ def test_doublings_come_largest_first() -> None:
 
 
 def test_a_distribution_tells_the_share_within_the_objective() -> None:
-    chart = serving.cdf("ttft", SERVES)
+    chart = latency_cdf.cdf("ttft", SERVES)
     assert chart is not None
     assert chart.title == "95.0 % of requests meet the 2 s TTFT objective"
     assert chart.body["layout"]["shapes"][0]["x0"] == 2.0
@@ -145,11 +145,52 @@ def test_a_distribution_tells_the_share_within_the_objective() -> None:
 
 @pytest.mark.parametrize(("limit", "share"), [(0.05, 0.0), (0.1, 0.0), (0.15, 0.1), (2.0, 0.95), (9.0, 1.0)])
 def test_a_share_is_read_off_the_curve(limit: float, share: float) -> None:
-    assert serving.share_within(SERVES["series"]["ttft_cdf"], "ttft", limit) == pytest.approx(share)
+    assert latency_cdf.share_within(SERVES["series"]["ttft_cdf"], "ttft", limit) == pytest.approx(share)
+
+
+def test_gaps_between_tokens_are_held_against_the_tpot_objective() -> None:
+    chart = latency_cdf.cdf("itl", SERVES)
+    assert chart is not None
+    assert chart.title == "99.0 % of the gaps between tokens are within 50 ms, the TPOT objective"
+    assert chart.body["layout"]["annotations"][0]["text"] == "TPOT SLO 50 ms"
+    assert "gaps between tokens" in chart.axis
+    assert chart.body["data"][0]["line"]["shape"] == "linear"
+
+
+def with_workload(**workload: Any) -> dict[str, Any]:
+    scenario = SERVES["scenario"]
+    return {**SERVES, "scenario": {**scenario, "workload": {**scenario["workload"], **workload}}}
+
+
+def test_end_to_end_times_have_an_objective_where_all_answers_are_as_long() -> None:
+    """2 s to the first token and 50 ms for each of 200 more: 12 s, which three in five of these meet."""
+    constant = with_workload(lengths={"kind": "constant", "input_tokens": 10, "output_tokens": 201})
+    chart = latency_cdf.cdf("e2e", constant)
+    assert chart is not None
+    assert chart.body["layout"]["shapes"][0]["x0"] == pytest.approx(12.0)
+    assert chart.title == "10.0 % of requests meet the 12 s End to end objective"
+    spread = {"kind": "lognormal", "input_mean_tokens": 10, "output_mean_tokens": 201}
+    varied = latency_cdf.cdf("e2e", with_workload(lengths=spread))
+    assert varied is not None
+    assert varied.body["layout"]["shapes"] == []
+
+
+def test_preemptions_are_told_beside_queue_and_batch() -> None:
+    columns = SERVES["series"]["serving"] | {"preemption_count": [0, 0, 3, 7]}
+    scarce = {
+        **SERVES,
+        "metrics": SERVES["metrics"] | {"serving.preemption_count": 7},
+        "series": {**SERVES["series"], "serving": columns},
+    }
+    chart = serving.over_time(scarce)
+    assert chart.title == "At most 64 requests run at once, up to 64 wait, and KV runs out 7 times"
+    assert chart.table is not None
+    assert chart.table.columns[-1] == "preemptions so far"
+    assert chart.body["data"][3]["y"] == [0, 0, 3, 7]
 
 
 def test_the_baseline_is_dashed_and_now_is_solid() -> None:
-    chart = serving.cdf("ttft", SERVES, BEFORE)
+    chart = latency_cdf.cdf("ttft", SERVES, BEFORE)
     assert chart is not None
     before, now = chart.body["data"]
     assert before["line"]["dash"]
@@ -163,6 +204,7 @@ def test_a_stream_finds_the_columns_of_its_traces() -> None:
         "running",
         "waiting",
         "kv_usage_fraction",
+        "preemption_count",
     ]
     assert chart.body["layout"]["meta"] == {"series": "serving"}
     assert all(trace["x"] == [] for trace in chart.body["data"])

@@ -3,7 +3,7 @@
 from typing import Any
 
 from explorer import charts
-from explorer.charts import class_curves, serving, serving_classes
+from explorer.charts import class_curves, latency_cdf, serving_classes
 from tests.explorer import documents
 
 
@@ -61,8 +61,8 @@ def test_it_stands_on_the_serving_page_of_a_scenario_with_classes_only() -> None
 
 
 def test_it_marks_no_common_objective_where_each_class_has_its_own() -> None:
-    assert "objective" in serving.cdf("ttft", documents.serving()).title
-    assert "objective" not in serving.cdf("ttft", parted()).title
+    assert "objective" in latency_cdf.cdf("ttft", documents.serving()).title
+    assert "objective" not in latency_cdf.cdf("ttft", parted()).title
 
 
 def over_time(count: int = 2, *, waiting: float = 3.0) -> dict[str, Any]:

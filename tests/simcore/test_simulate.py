@@ -582,3 +582,18 @@ def test_the_azure_trace_runs(shared):
     result = simulate(plan(Scenario.parse(document), traces=read))
     assert result.metrics["serving.completed_count"] == 2000
     assert result.metrics["serving.offered_load_ratio"] > 0
+
+
+def test_the_series_counts_preemptions_up_to_all_of_them(planner):
+    """Few blocks and long answers: sequences are put back; samples stop at the last event, so the end may be more."""
+    scarce = planner.result(
+        {
+            "serving.num_gpu_blocks_override": 120,
+            "workload.arrivals": {"kind": "closed_loop", "concurrency": 64},
+            "workload.lengths": {"kind": "constant", "input_tokens": 64, "output_tokens": 400},
+        }
+    )
+    counted = scarce.series["serving"]["preemption_count"]
+    assert (np.diff(counted) >= 0).all()
+    assert 0 < counted[-1] <= scarce.metrics["serving.preemption_count"]
+    assert planner.result({}).series["serving"]["preemption_count"][-1] == 0
