@@ -174,6 +174,25 @@ _FIELDS: Final = (
     _entry("pp", "Pipeline parallel", "Stages of consecutive layers.", symbol="PP"),
     _entry("dp", "Data parallel", "Replicas in training.", symbol="DP"),
     _entry("ep", "Expert parallel", "Chips that share the experts.", symbol="EP"),
+    _entry(
+        "serving.parallelism.dp",
+        "Data parallel",
+        "Attention ranks of one replica, each with its own sequences and KV; they share the experts of a model that "
+        "has some.",
+        symbol="DP",
+    ),
+    _entry(
+        "serving.parallelism.ep",
+        "Expert parallel",
+        "Groups of chips that hold whole experts; 1 slices every expert over all chips of a replica.",
+        symbol="EP",
+    ),
+    _entry(
+        "expert_imbalance_ratio",
+        "Expert imbalance",
+        "Load of the busiest expert rank over the mean; on 16 ranks 1.01 was measured with a load balancer (EPLB), "
+        "1.07 without.",
+    ),
     _entry("cp", "Context parallel", "Chips that share one sequence.", symbol="CP"),
     _entry("serving.replica_count", "Replicas", "Copies of the model; auto uses all chips."),
     _entry("serving.scheduler.kind", "Scheduler", "How prefill and decode share an iteration."),
@@ -446,6 +465,12 @@ _METRICS: Final = (
         better="down",
     ),
     _entry("compute.roofline_bound", "Bound by", "What the decode step waits for most."),
+    _entry(
+        "compute.random_expert_imbalance_ratio",
+        "Expert imbalance by chance",
+        "Busiest expert rank over the mean in a decode step, expected where no expert is a favourite.",
+        better="down",
+    ),
     _entry(
         "compute.moved_bytes_per_output_token",
         "Bytes per output token",

@@ -1,14 +1,19 @@
 """How a model is cut over chips: tensor, pipeline, data, expert and context parallel degrees.
 
-`tp × pp × cp` chips hold one replica of a dense model; `ep` shares its experts over the same chips
-(it must divide them) and adds none; `dp` counts replicas in training. Tensor parallel ranks sit next to
-each other, so a group of `tp ≤ scale-up domain` never leaves the server.
+`tp × pp × cp` chips make one data parallel rank. In serving, a replica has `dp` of them: each attends to its own
+sequences with its own KV cache, dense layers are whole on each, and experts are spread over all `dp × tp` chips
+of a stage, `ep` groups of which hold whole experts (1: every expert is sliced over all). In training `dp` counts
+copies of the model and experts are spread over `ep` chips. Tensor parallel ranks sit next to each other, so a
+group of `tp ≤ scale-up domain` never leaves the server.
+
+`expert_imbalance_ratio` is the load of the busiest expert rank over the mean: 1.069 was measured on 16 ranks of
+Kimi K3 (medians over GSM8K), 1.008 with vLLM's load balancer (vllm-project/vllm#50647).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
@@ -24,6 +29,7 @@ class Parallelism(Spec):
     dp: int = Field(default=1, ge=1, le=1_048_576)
     ep: int = Field(default=1, ge=1, le=4096)
     cp: int = Field(default=1, ge=1, le=4096)
+    expert_imbalance_ratio: float = Field(default=1.0, ge=1, le=64)  # busiest expert rank over the mean
 
     @property
     def tp_ranks(self) -> int:
@@ -32,8 +38,29 @@ class Parallelism(Spec):
         return self.tp
 
     @property
-    def replica_chip_count(self) -> int:
+    def rank_chip_count(self) -> int:
+        """Chips of one data parallel rank."""
         return self.tp_ranks * self.pp * self.cp
+
+    @property
+    def replica_chip_count(self) -> int:
+        """Chips of a replica that serves: all its data parallel ranks."""
+        return self.dp * self.rank_chip_count
+
+    @property
+    def expert_chip_count(self) -> int:
+        """Chips of a stage over which a replica that serves spreads its experts."""
+        return self.dp * self.tp_ranks
+
+    @property
+    def lanes_per_replica(self) -> int:
+        """Batches that a replica keeps in flight: one for each stage of each data parallel rank."""
+        return self.dp * self.pp
+
+    @property
+    def of_one_rank(self) -> Self:
+        """The cut of one data parallel rank, as if there were no other."""
+        return self if self.dp == 1 else self.model_copy(update={"dp": 1})
 
 
 def stage_layers(layers: int, pp: int) -> tuple[int, ...]:

@@ -327,7 +327,7 @@ def _outcome(plan: Plan, serving: ServingPlan, records: Records, totals: Totals)
         closed_loop=serving.inputs.requests.concurrency > 0,
         reservation=pool.reservation,
         chip_count=plan.fabric.chip_count,
-        chips_per_replica=pool.parallelism.replica_chip_count // pool.parallelism.pp,
+        chips_per_replica=pool.parallelism.rank_chip_count // pool.parallelism.pp,
         peak_flop_per_s=pool.chip.peak_flop_per_s(serving.inputs.weights_dtype),
         hbm_bytes_per_s=pool.chip.hbm_bytes_per_s,
     )
@@ -347,8 +347,6 @@ def partition(plan: Plan, serving: ServingPlan, outcome: ServingMetrics) -> dict
         name: seconds / whole * allocated if whole else 0.0 for name, seconds in outcome.seconds.items()
     }
     shares["queue"] = shares.get("queue", 0.0) + 1.0 - allocated
-    if serving.pool.collective_tier == "scaleout":
-        shares["scaleout"] = shares.pop("scaleup", 0.0)
     found = {name: shares.get(name, 0.0) * up for name in RESOURCES if name != "failure"}
     return found | {"failure": 1.0 - up}
 

@@ -122,7 +122,7 @@ def _event(message: Message) -> dict[str, Any]:
 
 
 def _resources(serving: ServingPlan) -> tuple[str, ...]:
-    alone = serving.inputs.parallelism.tp_ranks == 1
+    alone = serving.inputs.parallelism.tp_ranks == 1 and serving.pool.exchange_tier is None
     return tuple(name for name in FIGURES if not (alone and name == "scaleup"))
 
 
@@ -143,8 +143,7 @@ def _decode_s(pool: PoolPlan, at: PoolPlan) -> float:
     """The decode step of one pool at the batch and context of another."""
     point = at.operating_point
     batch = min(max(1, round(point.batch)), pool.scheduler.max_num_seqs)
-    shares = decode_shares(pool.step_table, batch=batch, context_tokens=point.context_tokens)
-    return shares.compute_s + shares.hbm_s + shares.scaleup_s + shares.host_s
+    return decode_shares(pool.step_table, batch=batch, context_tokens=point.context_tokens).step_s
 
 
 def _ratio(after: PoolPlan, before: PoolPlan, value: Callable[[PoolPlan], float]) -> float:

@@ -64,7 +64,7 @@ def training_resources(planned: TrainingPlan) -> tuple[str, ...]:
     found = ["compute", "hbm_bandwidth"]
     if planned.inputs.chip_count > 1 and domain > 1:
         found.append("scaleup")
-    if parallelism.replica_chip_count * parallelism.dp > domain:
+    if parallelism.dp * parallelism.rank_chip_count > domain:
         found.append("scaleout")
     return tuple(found)
 

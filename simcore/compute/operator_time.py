@@ -80,12 +80,19 @@ def operator_time(op: Operator, tokens: Amount, pace: Pace) -> OperatorTime[Amou
     correction = operator_correction(op, pace.calibration)
     if correction is None:
         return fitted
-    whole_s = fitted.whole_s * correction.ratio(tokens)
+    of_all = tokens if op.data_ranks == 1 else times(constant(float(op.data_ranks), "data_ranks"), tokens)
+    whole_s = fitted.whole_s * correction.ratio(of_all)
     return OperatorTime(
         arithmetic_s=least(fitted.arithmetic_s, whole_s),
         memory_s=least(fitted.memory_s, whole_s),
         whole_s=whole_s,
     )
+
+
+def later_s(op: Operator, tokens: Amount, pace: Pace) -> Amount:
+    """How much longer the chip takes that most rows are routed to than the mean one."""
+    mean_s, most_s = (operator_time(one, tokens, pace).whole_s for one in (op, op.busiest))
+    return most_s - mean_s
 
 
 def _fitted_time(op: Operator, tokens: Amount, pace: Pace) -> OperatorTime[Amount]:
@@ -118,8 +125,9 @@ def _experts(
     # a step without tokens reaches no expert; it is charged nothing by its caller
     reached = times(op.experts, op.touched_fraction(tokens))
     active = labelled(greatest(reached, _one(constant(1.0), tokens)), "experts_reached", "count")
-    rows = labelled(times(op.experts_per_token, tokens), "routed_rows", "count")
-    per_row = op.flop_per_token / op.experts_per_token / pace.rates.flop_per_s
+    rows_per_token = op.rows_per_token or op.experts_per_token
+    rows = labelled(times(rows_per_token, tokens), "routed_rows", "count")
+    per_row = op.flop_per_token / rows_per_token / pace.rates.flop_per_s
     tiles_s = labelled(
         times(per_row.named("s_per_row", "s"), expert_rows(constants, rows=rows, active=active)),
         "arithmetic_s",

@@ -4,17 +4,19 @@ Each operator has FLOP per token, weight bytes, and input/output bytes per token
 shape they come from. Tensor parallelism splits heads and MLP width by `tp`; KV heads fewer than `tp` are
 replicated, as are the latent (A) projections of MLA, the router and the norms. Experts are shared over
 `tp` or `ep` alike: per chip the expected work and weight bytes are those of `1/tp` of all experts, and a
-step of n tokens touches `1 − (1 − k/E)^n` of them. What some layers have beside attention and MLP
+step of n tokens touches `1 − (1 − k/E)^n` of them. With `dp` data parallel ranks a chip holds `1/(dp·tp)` of
+all experts and computes its share of the rows of every rank, each taken to carry as many tokens as this one:
+the arithmetic of a rank alone, a dp-th of its weights. What some layers have beside attention and MLP
 (state-space and linear-attention projections, indexers, compressors, latent experts) is one operator per
 matrix; the update of a state is FLOP and its inputs and outputs, its traffic is in `attention.py`.
-Limits: routing is taken as balanced and independent; residual streams are not charged for their traffic;
-activations move at the GEMM's fitted bandwidth; embedding lookup is counted, sampling is a few passes
-over the logits.
+Limits: routing is taken as independent, and as balanced but for `expert_imbalance_ratio` (`busiest`); residual
+streams are not charged for their traffic; activations move at the GEMM's fitted bandwidth; embedding lookup is
+counted, sampling is a few passes over the logits.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from simcore.catalog.kernels import experts_fitted_as
@@ -47,6 +49,9 @@ class Operator:
     experts: Term | None = None  # of a layer
     experts_per_token: Term | None = None
     expert_share: Term | None = None  # of the layer's experts that this chip holds
+    rows_per_token: Term | None = None  # routed rows of all data parallel ranks; None: experts_per_token
+    data_ranks: int = 1  # that send this operator their tokens
+    imbalance: Term | None = None  # rows of the busiest chip over the mean; None: balanced
     fitted_as: str = ""  # name of its kernel's fit where that is not its dtype
 
     @property
@@ -56,6 +61,19 @@ class Operator:
 
     def flop(self, tokens: Amount) -> Amount:
         return times(self.flop_per_token, tokens)
+
+    @property
+    def busiest(self) -> Operator:
+        """The same on the chip that most rows are routed to; it reads no further weights."""
+        assert self.imbalance is not None, "only unbalanced experts have a busiest chip"
+        assert self.experts_per_token is not None, "and they are routed to"
+        return replace(
+            self,
+            flop_per_token=self.flop_per_token * self.imbalance,
+            io_bytes_per_token=self.io_bytes_per_token * self.imbalance,
+            rows_per_token=(self.rows_per_token or self.experts_per_token) * self.imbalance,
+            imbalance=None,
+        )
 
     def read_weight_bytes(self, tokens: Amount) -> Amount:
         """Weight bytes that a step of n tokens reads: all, or the expected share of distinct experts."""
@@ -113,8 +131,8 @@ def layer_operators(
         width = (arch.leaf("intermediate") / shape.tp).named("mlp_width_per_chip", "")
         operators += _mlp(shape, formats, _count(stage.dense_layers, "dense_layers_per_stage"), width, "mlp")
     if stage.moe_layers:
-        share = constant(1.0) / leaf(parallelism.ep, "ep", path="serving.parallelism.ep", dimension="")
-        operators += _experts(shape, formats, _count(stage.moe_layers, "moe_layers_per_stage"), share)
+        routed = _experts(shape, formats, parallelism, _count(stage.moe_layers, "moe_layers_per_stage"))
+        operators += routed
     operators.append(_elementwise(shape, stage, kv_dtype))
     return tuple(operators)
 
@@ -288,16 +306,65 @@ def _mlp(shape: LocalShape, formats: _Formats, layers: Term, width: Term, name: 
     ]
 
 
-def _experts(shape: LocalShape, formats: _Formats, layers: Term, expert_share: Term) -> list[Operator]:
+def _experts(shape: LocalShape, formats: _Formats, parallelism: Parallelism, layers: Term) -> list[Operator]:
     """Router, routed experts (fused) and shared experts of the MoE layers."""
+    plain = _Formats(linear="bf16", linear_arithmetic="bf16", expert="bf16", expert_arithmetic="bf16")
+    routed = _routed_experts(shape, formats, parallelism, layers)
+    if parallelism.dp > 1:
+        routed = _of_all_ranks(routed, shape, parallelism)
+    if parallelism.ep > 1 and parallelism.expert_imbalance_ratio != 1:
+        routed = replace(routed, imbalance=imbalance_leaf(parallelism))
+    operators = [_linear("router", shape.hidden, shape.arch.leaf("experts"), plain, layers), routed]
+    if shape.arch.shared_intermediate:
+        shared = (shape.arch.leaf("shared_intermediate") / shape.tp).named("shared_expert_width_per_chip", "")
+        operators += _mlp(shape, formats, layers, shared, "shared_experts")
+    return operators
+
+
+def imbalance_leaf(parallelism: Parallelism) -> Term:
+    return leaf(
+        parallelism.expert_imbalance_ratio,
+        "expert_imbalance_ratio",
+        path="serving.parallelism.expert_imbalance_ratio",
+    )
+
+
+def _of_all_ranks(routed: Operator, shape: LocalShape, parallelism: Parallelism) -> Operator:
+    """Experts that hold a dp-th of the weights and take the rows of all data parallel ranks, as many from each."""
+    ranks = leaf(parallelism.dp, "dp", path="serving.parallelism.dp", dimension="")
+    assert routed.missed_fraction is not None, "experts are missed by some tokens"
+    assert routed.experts_per_token is not None, "and reached by others"
+    assert routed.expert_share is not None, "and shared out"
+    assert routed.fan_in is not None, "between two widths"
+    assert routed.fan_out is not None, "between two widths"
+    matrices = constant(3.0 if shape.arch.gated_mlp else 2.0, "matrices_per_expert")
+    rows = (ranks * routed.experts_per_token).named("routed_rows_per_token", "")
+    width = (routed.fan_out / ranks).named("expert_width_per_chip", "")
+    # a row goes to the chips that share its expert, so each chip sees the rows of its own experts alone
+    outer = constant(2.0) * routed.fan_in * routed.expert_share
+    return replace(
+        routed,
+        weight_bytes=(routed.weight_bytes / ranks).named("experts_weight_bytes", "bytes"),
+        io_bytes_per_token=(_ACTIVATION_BYTES * rows * (outer + matrices * width)).named(
+            "experts_io_bytes_per_token", "bytes"
+        ),
+        missed_fraction=power(routed.missed_fraction, ranks).named("experts_missed_by_one_token", "fraction"),
+        rows_per_token=rows,
+        data_ranks=parallelism.dp,
+        fan_out=width,
+    )
+
+
+def _routed_experts(shape: LocalShape, formats: _Formats, parallelism: Parallelism, layers: Term) -> Operator:
+    """The fused kernel over the experts of one data parallel rank alone."""
     arch = shape.arch
+    share = constant(1.0) / leaf(parallelism.ep, "ep", path="serving.parallelism.ep", dimension="")
     experts, chosen = arch.leaf("experts"), arch.leaf("experts_per_token")
     width = (arch.leaf("moe_intermediate") / shape.tp).named("expert_width_per_chip", "")
     matrices = constant(3.0 if arch.gated_mlp else 2.0, "matrices_per_expert")
     outer = arch.leaf("moe_latent") if arch.moe_latent else shape.hidden
     weights_per_expert = (matrices * outer * width).named("parameters_per_expert_and_chip", "count")
-    plain = _Formats(linear="bf16", linear_arithmetic="bf16", expert="bf16", expert_arithmetic="bf16")
-    routed = Operator(
+    return Operator(
         name="experts",
         operator_class="moe",
         dtype=formats.expert_arithmetic,
@@ -313,19 +380,14 @@ def _experts(shape: LocalShape, formats: _Formats, layers: Term, expert_share: T
         missed_fraction=(constant(1.0) - chosen / experts).named("experts_missed_by_one_token", "fraction"),
         experts=experts,
         experts_per_token=chosen,
-        expert_share=expert_share,
+        expert_share=share,
         # kernels widen mxfp4 in front of a 16-bit product, and were measured so
         fitted_as=formats.expert
         if formats.expert == "mxfp4"
-        else experts_fitted_as(formats.expert_arithmetic, experts.value, 1.0 / expert_share.value),
+        else experts_fitted_as(formats.expert_arithmetic, experts.value, 1.0 / share.value),
         fan_in=outer,
         fan_out=width,
     )
-    operators = [_linear("router", shape.hidden, experts, plain, layers), routed]
-    if arch.shared_intermediate:
-        shared = (arch.leaf("shared_intermediate") / shape.tp).named("shared_expert_width_per_chip", "")
-        operators += _mlp(shape, formats, layers, shared, "shared_experts")
-    return operators
 
 
 def _elementwise(shape: LocalShape, stage: PipelineStage, kv_dtype: str) -> Operator:

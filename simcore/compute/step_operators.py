@@ -21,6 +21,7 @@ from simcore.compute.operator_time import operator_paces
 from simcore.compute.ops import Operator
 from simcore.compute.stage_attention import StageAttention
 from simcore.compute.steps import StepModel
+from simcore.parallelism import PipelineStage
 from simcore.why import Term
 
 Lane = Literal["compute", "collective", "host"]
@@ -28,8 +29,16 @@ Phase = Literal["decode", "prefill"]
 _AFTER_ATTENTION: Final = ("attention_output", "output_down")
 _LANES: Final[dict[str, tuple[str, Lane, str]]] = {
     "communication_s": ("all_reduce", "collective", "scaleup"),
+    "expert_exchange_s": ("expert_exchange", "collective", "scaleup"),
+    "expert_wait_s": ("expert_wait", "collective", "scaleup"),
     "rank_skew_s_per_step": ("rank_wait", "collective", "scaleup"),
     "overhead_s": ("host", "host", "host"),
+}
+_COUNTS: Final[dict[str, Callable[[PipelineStage], float]]] = {
+    "all_reduce": lambda stage: 2.0 * stage.depth,
+    "rank_wait": lambda stage: 2.0 * stage.depth,
+    "expert_exchange": lambda stage: 2.0 * stage.moe_layers,
+    "expert_wait": lambda stage: float(stage.moe_layers),
 }
 
 
@@ -114,23 +123,20 @@ def _rows(
     layers = list(_operator_rows(model, phase, model.layer_operators, graph, tokens))
     launch_s = linear.value - sum(row.s for row in layers)
     layers.insert(_attention_place(layers), _attention_row(model, parts[f"{phase}_attention_s"], phase, work))
-    depth = float(model.stage.depth)
     launch = OperatorRow(
         phase=phase,
         operator="launch",
         term="launch_s" if linear is graph else "eager_host_s",
         lane="host",
         per_layer=True,
-        count=depth,
+        count=float(model.stage.depth),
         flop=0.0,
         moved_bytes=0.0,
         s=launch_s,
         bound="host",
         source=kernel_source(graph.args[-1], measured=False),
     )
-    beside = [
-        _beside(model, part, phase, depth) for name, part in parts.items() if name in _LANES and part.value
-    ]
+    beside = [_beside(model, part, phase) for name, part in parts.items() if name in _LANES and part.value]
     heads = list(_operator_rows(model, phase, model.head_operators, head, sampled, per_layer=False))
     waits = [row for row in beside if row.per_layer]
     return [launch, *layers, *waits, *heads, *(row for row in beside if not row.per_layer)]
@@ -205,7 +211,7 @@ def _attention_row(model: StepModel, term: Term, phase: Phase, work: AttentionWo
     )
 
 
-def _beside(model: StepModel, part: Term, phase: Phase, depth: float) -> OperatorRow:
+def _beside(model: StepModel, part: Term, phase: Phase) -> OperatorRow:
     operator, lane, bound = _LANES[part.name]
     return OperatorRow(
         phase=phase,
@@ -213,7 +219,7 @@ def _beside(model: StepModel, part: Term, phase: Phase, depth: float) -> Operato
         term=part.name,
         lane=lane,
         per_layer=lane == "collective",
-        count={"all_reduce": 2.0 * depth, "rank_wait": 2.0 * depth}.get(operator, 1.0),
+        count=_COUNTS[operator](model.stage) if operator in _COUNTS else 1.0,
         flop=0.0,
         moved_bytes=0.0,
         s=part.value,

@@ -4,8 +4,9 @@
 
 tokens = decode sequences + prefill tokens of the iteration, sampled = decode sequences + prompts that end
 in it. Each array is evaluated once per plan from the operators of `ops.py`, vectorised over tokens; a
-test holds it against the expression trees of `steps.py`. With pipeline stages the arrays describe the
-slowest stage. Entry 0 is an iteration that does not run and costs nothing.
+test holds it against the expression trees of `steps.py`. Where experts are unbalanced all chips wait for the
+busiest: a part of comm_s, as are dispatch and combine between data parallel ranks. With pipeline stages the
+arrays describe the slowest stage. Entry 0 is an iteration that does not run and costs nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from simcore.compute.calibration import (
     quantisation_launch_s,
     step_launch_s,
 )
-from simcore.compute.operator_time import operator_paces, operator_time
+from simcore.compute.operator_time import later_s, operator_paces, operator_time
 from simcore.compute.ops import (
     Operator,
     bottleneck_stage,
@@ -46,6 +47,7 @@ class StepTimeTable:
     linear_s: Floats  # [max_tokens+1] weights, norms and launches of a step with n tokens, without LM head
     head_s: Floats  # [max_sequences+1] LM head and sampling for n sampled sequences
     comm_s: Floats  # [max_tokens+1] exposed collectives, and ranks waiting for each other
+    scaleout_s: Floats | None = None  # of comm_s, what crosses scale-up domains; None: nothing
     decode_attention_s_per_token: float  # per context token, all full-attention layers, summed over sequences
     decode_attention_s_per_window_token: float  # per min(context, window) token, all window layers
     window_tokens: int  # 0: no window layers
@@ -84,11 +86,13 @@ def build_step_table(
     max_tokens: int,
     max_sequences: int,
     communication_s: Floats,
+    exchange_s: Floats | None = None,
     attention: Attention | None = None,
     engine: str = "",
 ) -> StepTimeTable:
-    """The table of one replica lane. `communication_s` has max_tokens + 1 entries, from the fabric; `engine`
-    ("vLLM 0.19") chooses the overheads, the chip's default ones where empty or not measured."""
+    """The table of one replica lane. `communication_s` (all-reduces) and `exchange_s` (tokens on their way to
+    experts) have max_tokens + 1 entries, from the fabric; `engine` ("vLLM 0.19") chooses the overheads, the
+    chip's default ones where empty or not measured."""
     assert communication_s.shape == (max_tokens + 1,), "one communication time per token count"
     layers = layer_operators(arch, chip, parallelism, weights_dtype=weights_dtype, kv_dtype=kv_dtype)
     heads = head_operators(arch, parallelism)
@@ -97,7 +101,11 @@ def build_step_table(
     linear = _sum_operators(layers, tokens, chip, calibration)
     head = _sum_operators(heads, np.arange(max_sequences + 1, dtype=np.float64), chip, calibration)
     overhead = engine_overhead(calibration, engine)
-    comm_s = communication_s + skew(parallelism, overhead, stage.depth).value
+    comm_s = communication_s + skew(meeting_ranks(arch, parallelism), overhead, stage.depth).value
+    if exchange_s is not None:
+        comm_s = comm_s + exchange_s
+    if parallelism.expert_imbalance_ratio != 1:
+        comm_s = comm_s + _expert_waits_s(layers, tokens, chip, calibration)
     kernels_s = linear.whole_s - (linear.compute_s + linear.hbm_s)
     launch_s = kernels_s + launch(layers, calibration, stage.depth, overhead).value
     if overhead.eager_per_layer_s:
@@ -177,12 +185,29 @@ def prefill_launch(overhead: StepOverhead, layers: float) -> Term:
     return (depth * overhead_leaf(overhead, "per_prefill_layer_s")).named("prefill_launch_s", "s")
 
 
-def skew(parallelism: Parallelism, overhead: StepOverhead, layers: float) -> Term:
-    """Time that tensor-parallel ranks wait for each other beside the collectives themselves: the slowest of
-    more ranks is later, by one constant per doubling."""
+def meeting_ranks(arch: LlmArchitecture, parallelism: Parallelism) -> int:
+    """Chips of a stage that wait for each other in every layer: data parallel ranks meet at their experts."""
+    return parallelism.expert_chip_count if arch.is_moe else parallelism.tp_ranks
+
+
+def skew(ranks: int, overhead: StepOverhead, layers: float) -> Term:
+    """Time that ranks wait for each other beside the collectives themselves: the slowest of more ranks is
+    later, by one constant per doubling (fitted on tensor parallel ones)."""
     depth = leaf(layers, "layers_per_stage", kind="derived", source="pipeline stages", dimension="count")
-    doublings = constant(math.log2(parallelism.tp_ranks), "log2(tp)")
+    doublings = constant(math.log2(ranks), "log2(tp)")
     return (doublings * depth * overhead_leaf(overhead, "rank_skew_s")).named("rank_skew_s_per_step", "s")
+
+
+def _expert_waits_s(
+    operators: Sequence[Operator], tokens: Floats, chip: Chip, calibration: Calibration
+) -> Floats:
+    """How much later than the mean chip the one with the busiest experts is, over all layers."""
+    paces = operator_paces(operators, chip, calibration)
+    waits_s = np.zeros_like(tokens)
+    for op in operators:
+        if op.imbalance is not None:
+            waits_s += op.count.value * later_s(op, tokens, paces[op.operator_class, op.dtype])
+    return waits_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

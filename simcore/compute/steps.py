@@ -8,22 +8,29 @@ largest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from simcore.catalog.types import Calibration, Chip, LlmArchitecture, StepOverhead
 from simcore.compute.attention import Attention, Flash
 from simcore.compute.calibration import engine_overhead, overhead_leaf
-from simcore.compute.operator_time import operator_paces, operator_time
+from simcore.compute.operator_time import later_s, operator_paces, operator_time
 from simcore.compute.ops import Operator, bottleneck_stage, head_operators, layer_operators
 from simcore.compute.stage_attention import StageAttention, stage_attention
-from simcore.compute.step_table import StepTimeTable, eager_floor, launch, prefill_launch, skew
+from simcore.compute.step_table import (
+    StepTimeTable,
+    eager_floor,
+    launch,
+    meeting_ranks,
+    prefill_launch,
+    skew,
+)
 from simcore.parallelism import Parallelism, PipelineStage
 from simcore.remembered import remembered
 from simcore.why import Term, constant, leaf, maximum, minimum, total
 
-Bound = Literal["compute", "hbm_bandwidth", "scaleup", "host"]
+Bound = Literal["compute", "hbm_bandwidth", "scaleup", "scaleout", "host"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +88,15 @@ def step_model(
 
 
 def decode_step(
-    model: StepModel, *, batch: float, context_tokens: float, communication_s: Term | None = None
+    model: StepModel,
+    *,
+    batch: float,
+    context_tokens: float,
+    communication_s: Term | None = None,
+    exchange_s: Term | None = None,
 ) -> Term:
-    """Step time of `batch` sequences that each decode one token with `context_tokens` cached."""
+    """Step time of `batch` sequences that each decode one token with `context_tokens` cached; all-reduces and
+    the way of tokens to experts and back are given."""
     sequences = leaf(batch, "batch", kind="derived", source="sequences decoding together", dimension="count")
     context = leaf(context_tokens, "context_tokens", kind="derived", source="cached tokens of each sequence")
     cost = model.attention
@@ -95,11 +108,17 @@ def decode_step(
         parts.append(sequences * minimum(context, _window(cost)) * cost.decode_s_per_window_token)
     attention_s = total(*parts).named("decode_attention_s")
     kernels = (_linear_s(model, sequences), _head_s(model, sequences), attention_s)
-    return total(*kernels, *_beside(model, sequences, communication_s)).named("decode_step_s")
+    waits = _meetings(model, sequences, communication_s, exchange_s)
+    return total(*kernels, *waits, _host(model, sequences)).named("decode_step_s")
 
 
 def prefill_step(
-    model: StepModel, *, tokens: float, done_tokens: float = 0.0, communication_s: Term | None = None
+    model: StepModel,
+    *,
+    tokens: float,
+    done_tokens: float = 0.0,
+    communication_s: Term | None = None,
+    exchange_s: Term | None = None,
 ) -> Term:
     """Step time of one prompt chunk of `tokens` after `done_tokens` cached ones; it ends the prompt."""
     chunk = leaf(tokens, "chunk_tokens", kind="derived", source="prompt tokens of the step")
@@ -114,17 +133,17 @@ def prefill_step(
         1.0, "sampled_sequences", kind="derived", source="the prompt ends in this step", dimension="count"
     )
     kernels = (_linear_s(model, chunk), _head_s(model, one), attention_s)
-    return total(*kernels, *_beside(model, one, communication_s, prefills=True)).named("prefill_step_s")
+    waits = _meetings(model, chunk, communication_s, exchange_s)
+    return total(*kernels, *waits, _host(model, one, prefills=True)).named("prefill_step_s")
 
 
-def prefill_growth(model: StepModel, tokens: float, communication_s: Term | None = None) -> Term:
+def prefill_growth(
+    model: StepModel, tokens: float, communication_s: Term | None = None, exchange_s: Term | None = None
+) -> Term:
     """What a step's tokens make longer, attention aside: their matrix products, launches and collectives."""
-    parts = [_linear_growth_s(model, tokens)]
-    if communication_s is not None:
-        parts.append(communication_s)
-    if model.parallelism.tp_ranks > 1:
-        parts.append(skew(model.parallelism, model.overhead, model.stage.depth))
-    return total(*parts).named("prefill_growth_s")
+    in_step = leaf(tokens, "tokens", kind="derived", source="tokens of the step")
+    waits = _meetings(model, in_step, communication_s, exchange_s)
+    return total(_linear_growth_s(model, tokens), *waits).named("prefill_growth_s")
 
 
 @remembered
@@ -166,21 +185,34 @@ def _operators_s(model: StepModel, operators: Sequence[Operator], tokens: Term) 
     return found
 
 
-def _beside(
-    model: StepModel, sequences: Term, communication_s: Term | None, *, prefills: bool = False
+def _meetings(
+    model: StepModel, tokens: Term, communication_s: Term | None, exchange_s: Term | None
 ) -> tuple[Term, ...]:
-    """Collectives and host work."""
+    """Collectives, and what ranks wait for each other beside them."""
+    found = [term for term in (communication_s, exchange_s) if term is not None]
+    found += _expert_waits(model, tokens)
+    ranks = meeting_ranks(model.arch, model.parallelism)
+    return (*found, skew(ranks, model.overhead, model.stage.depth)) if ranks > 1 else tuple(found)
+
+
+def _expert_waits(model: StepModel, tokens: Term) -> Iterator[Term]:
+    """The chip with the busiest experts is later than the mean one, in every layer of experts."""
+    unbalanced = [op for op in model.layer_operators if op.imbalance is not None]
+    paces = operator_paces(unbalanced, model.chip, model.calibration)
+    for op in unbalanced:
+        each = later_s(op, tokens, paces[op.operator_class, op.dtype]).named("expert_wait_s_per_layer", "s")
+        yield (op.count * each).named("expert_wait_s", "s")
+
+
+def _host(model: StepModel, sequences: Term, *, prefills: bool = False) -> Term:
+    """Work of the host."""
     host = [
         overhead_leaf(model.overhead, "per_iteration_s"),
         sequences * overhead_leaf(model.overhead, "per_sequence_s"),
     ]
     if prefills and model.overhead.per_prefill_layer_s:
         host.append(prefill_launch(model.overhead, model.stage.depth))
-    overhead = total(*host).named("overhead_s")
-    if model.parallelism.tp_ranks == 1:
-        return (overhead,) if communication_s is None else (communication_s, overhead)
-    waits = skew(model.parallelism, model.overhead, model.stage.depth)
-    return (waits, overhead) if communication_s is None else (communication_s, waits, overhead)
+    return total(*host).named("overhead_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +222,12 @@ class StepShares:
     compute_s: float
     hbm_s: float
     scaleup_s: float
+    scaleout_s: float
     host_s: float
+
+    @property
+    def step_s(self) -> float:
+        return self.compute_s + self.hbm_s + self.scaleup_s + self.scaleout_s + self.host_s
 
     @property
     def bound(self) -> Bound:
@@ -198,6 +235,7 @@ class StepShares:
             "compute": self.compute_s,
             "hbm_bandwidth": self.hbm_s,
             "scaleup": self.scaleup_s,
+            "scaleout": self.scaleout_s,
             "host": self.host_s,
         }
         return max(shares, key=lambda name: shares[name])
@@ -214,7 +252,8 @@ def decode_shares(table: StepTimeTable, *, batch: int, context_tokens: float) ->
     return StepShares(
         compute_s=float(table.linear_compute_s[batch] + table.head_compute_s[batch]) + busy,
         hbm_s=float(table.linear_hbm_s[batch] + table.head_hbm_s[batch]) + attention_s - busy,
-        scaleup_s=float(table.comm_s[batch]),
+        scaleup_s=float(table.comm_s[batch]) - _scaleout_s(table, batch),
+        scaleout_s=_scaleout_s(table, batch),
         host_s=float(table.linear_launch_s[batch])
         + _head_idle_s(table, batch)
         + table.overhead_s
@@ -233,13 +272,18 @@ def prefill_shares(table: StepTimeTable, *, tokens: int, done_tokens: float = 0.
     return StepShares(
         compute_s=float(table.linear_compute_s[tokens] + table.head_compute_s[1]) + busy,
         hbm_s=float(table.linear_hbm_s[tokens] + table.head_hbm_s[1]) + attention_s - busy,
-        scaleup_s=float(table.comm_s[tokens]),
+        scaleup_s=float(table.comm_s[tokens]) - _scaleout_s(table, tokens),
+        scaleout_s=_scaleout_s(table, tokens),
         host_s=float(table.linear_launch_s[tokens])
         + _head_idle_s(table, 1)
         + table.overhead_s
         + table.prefill_attention_s
         + table.overhead_s_per_sequence,
     )
+
+
+def _scaleout_s(table: StepTimeTable, tokens: int) -> float:
+    return 0.0 if table.scaleout_s is None else float(table.scaleout_s[tokens])
 
 
 def _head_idle_s(table: StepTimeTable, sequences: int) -> float:

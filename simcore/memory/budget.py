@@ -1,4 +1,4 @@
-"""How much KV cache a replica gets, by the engine's own arithmetic.
+"""How much KV cache a replica gets, by the engine's own arithmetic: of several data parallel ranks, each.
 
 Each pipeline rank has its own budget (`rank.py`); the scarcest decides:
 
@@ -25,7 +25,7 @@ from simcore.why import Term, constant, leaf, maximum, minimum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KvBudget:
-    """The replica's KV cache: its scarcest rank decides."""
+    """The KV cache of a data parallel rank: its scarcest pipeline rank decides."""
 
     ranks: tuple[RankBudget, ...]
     rank: RankBudget  # the scarcest
@@ -64,7 +64,7 @@ def kv_budget(
     kv_cache_memory_bytes: float | None = None,
     other_chips: Sequence[Chip] = (),
 ) -> KvBudget:
-    """Budget of one replica, whether it fits or not."""
+    """Budget of one data parallel rank, whether it fits or not."""
     request = MemoryRequest(
         arch=arch,
         chip=chip,

@@ -12,7 +12,9 @@ Models that hold a state per sequence (recurrent layers, or the local windows be
 affine: `bytes = sequences · state + tokens · slope`. States of max_num_seqs sequences are set aside, at
 most half of the KV memory; page = block × slope of all layers. Where no layer keeps the whole context there
 is no slope: as many whole sequences as states fit, at most max_num_seqs.
-Limits: CUDA graphs are captured outside this budget; the vision encoder's cache is not counted.
+Data parallel ranks share the weights of experts, and the rows in their workspace. Limits: CUDA graphs are captured
+outside this budget; buffers that a dispatch registers with the network and the vision encoder's cache are not
+counted.
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ def rank_budget(request: MemoryRequest, stage: PipelineStage) -> RankBudget:
     rotary = rotary_bytes(arch)
     activation, binds = _activation(request, stage)
     workspace = _moe_workspace(request, stage)
-    parallel = request.parallelism.tp_ranks > 1
+    parallel = request.parallelism.tp_ranks > 1 or (request.parallelism.dp > 1 and arch.is_moe)
     non_torch = leaf(
         engine.non_torch_bytes_parallel if parallel else engine.non_torch_bytes,
         "non_torch_bytes",
@@ -158,6 +160,11 @@ def _moe_workspace(request: MemoryRequest, stage: PipelineStage) -> Term:
     tokens = input_leaf(request.batched_tokens, "max_num_batched_tokens", "serving.scheduler", "tokens")
     width = arch.leaf("moe_intermediate") / tp_leaf(request)
     rows = constant(2.0, "bytes_per_16_bit_element") * tokens * arch.leaf("experts_per_token")
+    if request.parallelism.dp > 1:
+        gathered = constant(float(request.parallelism.dp), "data_ranks") / input_leaf(
+            request.parallelism.ep, "ep", "serving.parallelism", ""
+        )
+        rows, width = rows * gathered, width / gathered
     buffers = maximum(constant(2.0) * width, arch.leaf("hidden")) + width
     return (rows * buffers).named("moe_workspace_bytes", "bytes")
 

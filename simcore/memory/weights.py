@@ -1,12 +1,13 @@
 """Weight bytes of one tensor- and pipeline-parallel rank, as a tree over tensor groups.
 
-Split by `tp`: queries, outputs, MLP and experts, embedding and head. Kept whole on every rank: norms,
-routers, the latent (A) projections of MLA, and KV heads where there are fewer of them than ranks.
+Split by `tp`: queries, outputs, MLP and experts, embedding and head; experts by `dp` too. Kept whole on every
+rank: norms, routers, the latent (A) projections of MLA, and KV heads where there are fewer of them than ranks.
 Embedding sits on the first stage, the head on the last (a tied one is copied there). Both stay at 16 bit
 whatever the weights' format, as do norms, routers, convolutions and towers; a checkpoint that quantises
 its experts only keeps the rest as it says. Matrices beside attention and MLP follow their own split; lookup
 tables are shared out over the ranks of the first stage.
-Limits: scales of block-quantised formats are in the bytes per element; EP and TP shares are equal.
+Limits: scales of block-quantised formats are in the bytes per element; EP and TP shares are equal; no expert is
+held twice (redundant experts of a load balancer), and no engine's 16-bit copies of absorbed projections are.
 """
 
 from __future__ import annotations
@@ -43,13 +44,16 @@ def rank_weight_bytes(
     narrow, expert = _element(linear), _element(routed_dtype)
     routed = stage.moe_layers * arch.experts * counts.expert * _padding(arch, parallelism, weights_dtype)
     zero = constant(0.0)
+    held = _parameters("expert", routed)
+    if parallelism.dp > 1:
+        held = held / leaf(parallelism.dp, "dp", path="serving.parallelism.dp", dimension="")
     groups = (
         ("attention", *_attention(arch, counts, stage, parallelism.tp_ranks), narrow),
         ("matrices", *_matrices(arch, stage), narrow),
         ("lookup", _parameters("lookup", arch.lookup_parameter_count * stage.is_first), zero, narrow),
         ("reused", _parameters("reused", -arch.reused_parameter_count * stage.share), zero, narrow),
         ("mlp", _parameters("mlp", stage.dense_layers * counts.mlp_per_dense_layer), zero, narrow),
-        ("experts", _parameters("expert", routed), zero, expert),
+        ("experts", held, zero, expert),
         ("shared_experts", _parameters("shared_expert", _shared(counts, stage)), zero, narrow),
         (
             "norms_and_routers",
@@ -94,7 +98,10 @@ def _padding(arch: LlmArchitecture, parallelism: Parallelism, weights_dtype: str
     3,072. Other checkpoints in this format are stored as they are."""
     if weights_dtype != "mxfp4" or not (arch.is_moe and arch.mlp_bias):
         return 1.0
-    width = arch.moe_intermediate / parallelism.tp_ranks
+    slices = parallelism.tp_ranks
+    if parallelism.dp > 1:
+        slices = max(1, parallelism.expert_chip_count // parallelism.ep)
+    width = arch.moe_intermediate / slices
     return ceil(width / _MXFP4_COLUMNS) * _MXFP4_COLUMNS / width
 
 

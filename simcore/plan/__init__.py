@@ -268,6 +268,16 @@ def _serving_warnings(
                 path="serving.kv.allocator",
             )
         )
+    if pool.exchange_tier is not None:
+        found.append(
+            Message(
+                code="dp.mean_field",
+                template="each of {dp} data parallel ranks is taken to carry as many tokens as the others: waiting "
+                "for a fuller rank is not modelled",
+                params={"dp": pool.parallelism.dp},
+                path="serving.parallelism.dp",
+            )
+        )
     if pool.parallelism.pp > 1:
         found.append(
             Message(

@@ -11,9 +11,12 @@ from simcore.fabric import Fabric, quotient_graph
 from simcore.fabric.collectives import OPERATIONS, bus_factor, collective_s, interconnect
 from simcore.memory.budget import waterfall
 from simcore.memory.rank import RankBudget
+from simcore.memory.weights import rank_weight_bytes
+from simcore.plan.exchange import random_imbalance
 from simcore.plan.offload import offload_tables, offload_terms
 from simcore.plan.operators import movement_terms, operator_tables
 from simcore.plan.resolve import Hardware
+from simcore.plan.serving import mean_batch
 from simcore.plan.slices import SlicePlan
 from simcore.plan.types import ServingPlan
 from simcore.why import Term, constant, leaf, total
@@ -136,10 +139,11 @@ def pool_terms(serving: ServingPlan) -> dict[str, Term]:
         "memory.kv_bytes_per_chip": kv.rank.kv_bytes,
         "memory.left_bytes_per_chip": kv.rank.left_bytes,
         **_state_terms(kv.rank),
-        "memory.kv_token_capacity": kv.token_capacity,
-        "memory.kv_block_count": kv.block_count,
-        "memory.max_concurrency_at_max_len": kv.max_concurrency,
+        "memory.kv_token_capacity": _of_replica(serving, kv.token_capacity),
+        "memory.kv_block_count": _of_replica(serving, kv.block_count),
+        "memory.max_concurrency_at_max_len": _of_replica(serving, kv.max_concurrency),
         **pool.terms,
+        **_imbalance_terms(serving),
         **movement_terms(serving),
         "serving.replica_count": leaf(
             pool.replica_count,
@@ -157,6 +161,21 @@ def pool_terms(serving: ServingPlan) -> dict[str, Term]:
     return {name: term.named(name) for name, term in found.items()}
 
 
+def _of_replica(serving: ServingPlan, of_rank: Term) -> Term:
+    """Of all data parallel ranks, each with a cache of its own."""
+    dp = serving.inputs.parallelism.dp
+    return of_rank if dp == 1 else leaf(dp, "dp", path="serving.parallelism.dp", dimension="") * of_rank
+
+
+def _imbalance_terms(serving: ServingPlan) -> dict[str, Term]:
+    """What chance alone would do to expert ranks in the mean decode step, beside the ratio that is assumed."""
+    inputs = serving.inputs
+    if inputs.parallelism.ep == 1:
+        return {}
+    batch = mean_batch(serving.pool.operating_point)
+    return {"compute.random_expert_imbalance_ratio": random_imbalance(inputs, batch)}
+
+
 def _state_terms(rank: RankBudget) -> dict[str, Term]:
     """Of a model with states beside its KV: what states take, and what is left for blocks."""
     if not rank.state_bytes.value:
@@ -168,9 +187,19 @@ def _state_terms(rank: RankBudget) -> dict[str, Term]:
 
 
 def _model_weight_bytes(serving: ServingPlan) -> Term:
-    """All weights of one copy: the ranks' own, tp times."""
-    kv, parallelism = serving.pool.kv, serving.inputs.parallelism
-    ranks = [rank.weight_bytes for rank in kv.ranks]
+    """All weights of one copy: the ranks' own, tp times, as if there were one data parallel rank."""
+    kv, parallelism, inputs = serving.pool.kv, serving.inputs.parallelism, serving.inputs
+    ranks = [
+        rank.weight_bytes
+        if parallelism.dp == 1
+        else rank_weight_bytes(
+            inputs.architecture,
+            parallelism.of_one_rank,
+            rank.stage,
+            weights_dtype=inputs.weights_dtype,
+        )
+        for rank in kv.ranks
+    ]
     whole = ranks[0] if len(ranks) == 1 else total(*ranks)
     return whole if parallelism.tp_ranks == 1 else constant(parallelism.tp_ranks, "tp") * whole
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 from simcore.compute.steps import prefill_growth, prefill_host
 from simcore.memory.offload import RecomputeCost, break_even_tokens, recompute_s, swap_s, swap_to_recompute
 from simcore.memory.tiers import Tier, tier_of, tiers
+from simcore.plan.exchange import expert_exchange, step_exchange
 from simcore.plan.kv_tiers import kv_bytes_per_token_per_chip, offload_tiers
 from simcore.plan.serving import lane_network, step_communication, through_stages
 from simcore.plan.types import PoolPlan, ServingPlan
@@ -33,10 +34,13 @@ def recompute_cost(serving: ServingPlan) -> RecomputeCost:
     pool, inputs = serving.pool, serving.inputs
     most = pool.scheduler.max_num_batched_tokens
     half, network = max(1, most // 2), lane_network(inputs, pool.chip)
+    exchange = expert_exchange(inputs, pool.chip, network)
 
     def grown(tokens: int) -> Term:
-        exchanged_s = step_communication(inputs, network, tokens)
-        return through_stages(prefill_growth(pool.step_model, tokens, exchanged_s), pool.parallelism)
+        reduced_s = step_communication(inputs, network, tokens)
+        exchanged_s = step_exchange(inputs, exchange, tokens)
+        grows = prefill_growth(pool.step_model, tokens, reduced_s, exchanged_s)
+        return through_stages(grows, pool.parallelism)
 
     whole, between = grown(most), constant(float(max(1, most - half)))
     slope = ((whole - grown(half)) / between).named("prefill_s_per_token")

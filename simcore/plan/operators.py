@@ -8,14 +8,22 @@ divided by its batch. Times are at datasheet bandwidth; energies are an assumpti
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from simcore.compute.calibration import peak
 from simcore.compute.ops import Operator
 from simcore.compute.step_operators import OperatorRow, decode_rows, prefill_rows
 from simcore.fabric.collectives import bus_factor
-from simcore.plan.serving import BYTES_OF_ACTIVATION, all_reduces_per_step, mean_batch, mean_chunk
-from simcore.plan.types import ServingPlan
+from simcore.plan.exchange import exchanged_bytes_per_token, expert_exchange
+from simcore.plan.serving import (
+    BYTES_OF_ACTIVATION,
+    all_reduces_per_step,
+    lane_network,
+    mean_batch,
+    mean_chunk,
+)
+from simcore.plan.types import CollectiveTier, ServingPlan
 from simcore.why import Term, constant, leaf, minimum, total
 
 HBM_JOULE_PER_BYTE: Final = 31.2e-12  # 3.9 pJ/bit
@@ -32,7 +40,12 @@ def operator_rows(serving: ServingPlan) -> list[OperatorRow]:
     point = pool.operating_point
     rows = decode_rows(pool.step_model, decode, batch=mean_batch(point), context_tokens=point.context_tokens)
     rows += prefill_rows(pool.step_model, prefill, tokens=mean_chunk(point, pool.scheduler))
-    return [row.through(stages) for row in rows]
+    return [_over(pool.exchange_tier, row).through(stages) for row in rows]
+
+
+def _over(tier: str | None, row: OperatorRow) -> OperatorRow:
+    """Experts wait for the links that their tokens come over."""
+    return replace(row, bound=tier) if tier and row.operator == "expert_exchange" else row
 
 
 def operator_tables(serving: ServingPlan) -> dict[str, Any]:
@@ -95,8 +108,27 @@ def movement_terms(serving: ServingPlan) -> dict[str, Term]:
         calls = constant(all_reduces_per_step(inputs), "all_reduces_per_step")
         crossed = constant(bus_factor("all_reduce", pool.parallelism.tp_ranks), "bus_factor")
         found[f"{name}.{pool.collective_tier}"] = width * calls * crossed * tp * stages
+    for tier, each in _exchanged(serving).items():
+        sent = each * tp * stages
+        found[f"{name}.{tier}"] = found[f"{name}.{tier}"] + sent if f"{name}.{tier}" in found else sent
     moved = {key.rpartition(".")[2]: term.named(key) for key, term in found.items()}
     return found | _time_terms(serving, moved, tp * stages) | _energy_terms(moved)
+
+
+def _exchanged(serving: ServingPlan) -> dict[CollectiveTier, Term]:
+    """Bytes that a chip sends to experts and back for each token of its rank, by what they cross."""
+    inputs, chip = serving.inputs, serving.pool.chip
+    exchange = expert_exchange(inputs, chip, lane_network(inputs, chip))
+    batch = mean_batch(serving.pool.operating_point)
+    return {
+        tier: leaf(
+            sent,
+            "exchanged_bytes_per_token_and_chip",
+            kind="derived",
+            source="rows to k experts and back, by the quicker kernel, in all expert layers of a stage",
+        )
+        for tier, sent in exchanged_bytes_per_token(inputs, exchange, batch).items()
+    }
 
 
 def _time_terms(serving: ServingPlan, moved: Mapping[str, Term], chips: Term) -> dict[str, Term]:

@@ -61,7 +61,7 @@ def expected_hit_fraction(inputs: PoolInputs, lane_block_count: int) -> float:
     kv, requests = inputs.spec.kv, inputs.requests
     if not kv.enable_prefix_caching or requests.chains is None:
         return 0.0
-    lanes = inputs.replica_count * inputs.parallelism.pp
+    lanes = inputs.replica_count * inputs.parallelism.lanes_per_replica
     capacity = lane_block_count * kv.block_size // BLOCK_TOKENS
     if inputs.spec.router.kind == "prefix_affinity":
         lanes, capacity = 1, capacity * lanes

@@ -2,7 +2,8 @@
 
 `build_pool` is also what the analysis calls again with a changed chip: a doubling is a re-plan, not a
 guess. Pipeline stages keep `pp` batches in flight; each is planned as a *lane* whose step passes all
-stages (pp × the slowest one) and which has its share of KV blocks and seats.
+stages (pp × the slowest one) and which has its share of KV blocks and seats. Data parallel ranks are lanes with
+KV and seats of their own, whose experts take the tokens of all (`exchange.py`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from simcore.memory.budget import KvBudget, kv_budget
 from simcore.memory.engines import EngineConstants
 from simcore.memory.fit import require_fit
 from simcore.parallelism import Parallelism
+from simcore.plan.exchange import exchange_tier, expert_exchange, step_exchange, step_exchanges_s
 from simcore.plan.kv_tiers import lane_tiers
 from simcore.plan.prefixes import expected_hit_fraction
 from simcore.plan.types import CollectiveTier, OperatingPoint, PoolInputs, PoolPlan
@@ -50,7 +52,6 @@ def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
     kv = require_fit(budget(inputs, chip), path="serving")
     scheduler = _scheduler(inputs.spec, kv)
     network = lane_network(inputs, chip)
-    tier: CollectiveTier = "scaleout" if inputs.parallelism.tp_ranks > network.domain_size else "scaleup"
     table = _lane_table(inputs, chip, scheduler, network)
     promised = _reservation(inputs, kv)
     behind = lane_tiers(inputs, chip, kv, inputs.parallelism)
@@ -68,16 +69,16 @@ def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
         reservation=promised,
         tiers=behind,
         operating_point=point,
-        bound=_bound(table, point, tier),
-        collective_tier=tier,
+        bound=roofline_bound(table, batch=max(1, round(point.batch)), context_tokens=point.context_tokens),
+        collective_tier=_all_reduce_tier(inputs, network),
+        exchange_tier=exchange_tier(expert_exchange(inputs, chip, network)),
         step_model=model,
         terms=_step_terms(inputs, model, scheduler, network, point) | dict(point.latency_terms),
     )
 
 
-def _bound(table: StepTimeTable, point: OperatingPoint, tier: CollectiveTier) -> str:
-    bound = roofline_bound(table, batch=max(1, round(point.batch)), context_tokens=point.context_tokens)
-    return tier if bound == "scaleup" else bound
+def _all_reduce_tier(inputs: PoolInputs, network: Interconnect) -> CollectiveTier:
+    return "scaleout" if inputs.parallelism.tp_ranks > network.domain_size else "scaleup"
 
 
 def budget(inputs: PoolInputs, chip: Chip) -> KvBudget:
@@ -185,7 +186,8 @@ def _check_experts(wanted: Parallelism, architecture: LlmArchitecture) -> None:
             got=wanted.ep,
             model=architecture.name,
         )
-    if architecture.experts % wanted.ep or wanted.tp_ranks * wanted.pp % wanted.ep:
+    stages = wanted.pp if wanted.dp == 1 else 1  # a token goes to the experts of its own stage
+    if architecture.experts % wanted.ep or wanted.expert_chip_count * stages % wanted.ep:
         raise InputError.at(
             "serving.parallelism.ep",
             "ep.does_not_divide",
@@ -202,7 +204,8 @@ def _check_chips(wanted: Parallelism, chip_count: int) -> None:
         raise InfeasibleError.at(
             "hardware.chip_count",
             "chips.too_few",
-            "one replica needs tp × pp × cp = {needed} chips and {got} are owned; own {needed} or lower tp or pp",
+            "one replica needs dp × tp × pp × cp = {needed} chips and {got} are owned; own {needed} or lower dp, tp "
+            "or pp",
             needed=wanted.replica_chip_count,
             got=chip_count,
         )
@@ -240,7 +243,11 @@ def _lane_table(
     parallelism = inputs.parallelism
     tokens = np.arange(scheduler.max_num_batched_tokens + 1, dtype=np.float64)
     payload = tokens * inputs.architecture.hidden * BYTES_OF_ACTIVATION
-    each_s = collective_times_s("all_reduce", payload, parallelism.tp_ranks, network)
+    reduced_s = all_reduces_per_step(inputs) * collective_times_s(
+        "all_reduce", payload, parallelism.tp_ranks, network
+    )
+    exchange = expert_exchange(inputs, chip, network)
+    exchanged_s = step_exchanges_s(inputs, exchange, tokens)
     table = build_step_table(
         inputs.architecture,
         chip,
@@ -250,10 +257,15 @@ def _lane_table(
         kv_dtype=inputs.kv_dtype,
         max_tokens=scheduler.max_num_batched_tokens,
         max_sequences=scheduler.max_num_seqs,
-        communication_s=all_reduces_per_step(inputs) * each_s,
+        communication_s=reduced_s,
+        exchange_s=exchanged_s,
         attention=inputs.spec.attention,
         engine=inputs.engine.name,
     )
+    if _all_reduce_tier(inputs, network) == "scaleout":
+        table = replace(table, scaleout_s=table.comm_s)
+    elif exchange_tier(exchange) == "scaleout":
+        table = replace(table, scaleout_s=exchanged_s)
     return table if parallelism.pp == 1 else _all_stages(table, parallelism.pp)
 
 
@@ -264,7 +276,8 @@ def all_reduces_per_step(inputs: PoolInputs) -> float:
 
 def _all_stages(table: StepTimeTable, pp: int) -> StepTimeTable:
     """A lane's step passes every stage; its work counts on all of them."""
-    return replace(table, **{name: getattr(table, name) * pp for name in _PER_STEP_SCALED})
+    held = {name: getattr(table, name) for name in _PER_STEP_SCALED}
+    return replace(table, **{name: value * pp for name, value in held.items() if value is not None})
 
 
 def _reservation(inputs: PoolInputs, kv: KvBudget) -> Reservation | None:
@@ -292,7 +305,11 @@ def _reservation(inputs: PoolInputs, kv: KvBudget) -> Reservation | None:
 
 def _lanes_used(inputs: PoolInputs) -> int:
     """Lanes that can get a request. Raises InputError where the router cannot look after so many."""
-    return lanes_used(inputs.spec.router, len(inputs.requests), inputs.replica_count * inputs.parallelism.pp)
+    return lanes_used(inputs.spec.router, len(inputs.requests), _lane_count(inputs))
+
+
+def _lane_count(inputs: PoolInputs) -> int:
+    return inputs.replica_count * inputs.parallelism.lanes_per_replica
 
 
 def _operating_point(
@@ -304,7 +321,7 @@ def _operating_point(
     behind: KvTiers | None,
 ) -> OperatingPoint:
     """The steady state that the offered load, or the users of a closed loop, keep one lane in."""
-    requests, lanes = inputs.requests, inputs.replica_count * inputs.parallelism.pp
+    requests, lanes = inputs.requests, _lane_count(inputs)
     kept = lane_block_count(kv, inputs.parallelism) + quicker_blocks(behind, table, requests.input_tokens)
     curve = throughput_curve(
         table,
@@ -356,7 +373,7 @@ def lane_pool(pool: PoolPlan) -> LanePool:
         scheduler=pool.scheduler,
         block_count=lane_block_count(pool.kv, pool.parallelism),
         lane_count=pool.lane_count,
-        lanes_per_replica=pool.parallelism.pp,
+        lanes_per_replica=pool.parallelism.lanes_per_replica,
         tiers=pool.tiers,
     )
 
@@ -394,13 +411,20 @@ def _step_terms(
 ) -> dict[str, Term]:
     """The steps as Why trees at the operating point."""
     batch, chunk = mean_batch(point), mean_chunk(point, scheduler)
+    exchange = expert_exchange(inputs, model.chip, network)
     decode = decode_step(
         model,
         batch=batch,
         context_tokens=point.context_tokens,
         communication_s=step_communication(inputs, network, batch),
+        exchange_s=step_exchange(inputs, exchange, batch),
     )
-    prefill = prefill_step(model, tokens=chunk, communication_s=step_communication(inputs, network, chunk))
+    prefill = prefill_step(
+        model,
+        tokens=chunk,
+        communication_s=step_communication(inputs, network, chunk),
+        exchange_s=step_exchange(inputs, exchange, chunk),
+    )
     return {
         "compute.decode_step_s": through_stages(decode, inputs.parallelism).named("compute.decode_step_s"),
         "compute.prefill_step_s": through_stages(prefill, inputs.parallelism).named("compute.prefill_step_s"),

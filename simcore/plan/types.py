@@ -49,13 +49,16 @@ class PoolPlan:
     operating_point: OperatingPoint
     bound: str  # what most of a decode step waits for
     collective_tier: CollectiveTier  # what tensor parallel ranks talk over
+    exchange_tier: (
+        CollectiveTier | None
+    )  # what experts get their tokens over; None: they are where tokens are
     step_model: StepModel
     terms: Mapping[str, Term]
 
     @property
     def lane_count(self) -> int:
-        """Pipeline stages keep `pp` batches in flight: each is a lane with its share of KV and sequences."""
-        return self.replica_count * self.parallelism.pp
+        """Each data parallel rank, and each of its `pp` batches in flight, is a lane: its own KV and sequences."""
+        return self.replica_count * self.parallelism.lanes_per_replica
 
     @property
     def chip_count(self) -> int:

@@ -49,11 +49,6 @@ _ALWAYS: Final = (
         path="economics.alternatives",
         template="has no effect: the cost of moving to another system is not computed",
     ),
-    Unread(
-        path="serving.parallelism.ep",
-        template="has no effect: experts, whole or sliced, are spread over all ranks of a replica with the same "
-        "memory and traffic",
-    ),
 )
 _OF_A_SLICE: Final = tuple(
     f"reliability.{key}" for key in ("failures", "checkpoint_interval_s", "checkpoint_write_s", "restart_s")
@@ -75,6 +70,7 @@ def unused_inputs(scenario: Scenario, fabric: Fabric) -> list[Message]:
         *_even_rate(scenario),
         *_nothing_random(scenario),
         *_line_order(scenario),
+        *_expert_groups(scenario),
         *_slice_inputs(scenario),
         *_single_tier(scenario, fabric),
     ]
@@ -162,6 +158,25 @@ def _line_order(scenario: Scenario) -> Iterator[Message]:
             code="input.no_effect",
             template="priorities have no effect: set serving.scheduler.queue to priority",
             path="workload.classes",
+        )
+
+
+def _expert_groups(scenario: Scenario) -> Iterator[Message]:
+    """Where experts lie, where neither traffic nor their load depends on it."""
+    cut = scenario.serving.parallelism
+    if cut.ep > 1 and cut.dp == 1 and cut.expert_imbalance_ratio == 1:
+        yield Message(
+            code="input.no_effect",
+            template="has no effect: experts, whole or sliced, are spread over all ranks of a replica with the same "
+            "memory and traffic; it has one with dp or expert_imbalance_ratio above 1",
+            path="serving.parallelism.ep",
+        )
+    if cut.ep == 1 and cut.expert_imbalance_ratio != 1:
+        yield Message(
+            code="input.no_effect",
+            template="has no effect: every expert is sliced over all chips, so all carry the same; set "
+            "serving.parallelism.ep",
+            path="serving.parallelism.expert_imbalance_ratio",
         )
 
 

@@ -45,6 +45,7 @@ def vllm_command(plan: Plan) -> str:
         comments.append("vLLM does not batch statically: this line serves with its own scheduler")
     if serving.pool.scheduler.queue == "shortest_predicted":
         comments.append("vLLM predicts no lengths: this line serves first come, first served")
+    comments += _beside_one_server(serving)
     if serving.pool.tiers is not None:
         comments.append("this line sends no KV to host memory or further tiers, as the scenario does")
     lines = [f"vllm serve {shlex.quote(model)}", *(f"  {' '.join(words)}" for words in options)]
@@ -66,7 +67,7 @@ def _options(spec: Serving, serving: ServingPlan) -> list[list[str]]:
     said: list[tuple[str, Any]] = [
         ("--tensor-parallel-size", pool.parallelism.tp_ranks),
         ("--pipeline-parallel-size", _unless(pool.parallelism.pp, 1)),
-        ("--data-parallel-size", _unless(pool.replica_count, 1)),
+        ("--data-parallel-size", _unless(_data_parallel_size(serving), 1)),
         ("--max-model-len", _unless(spec.max_model_len, "auto")),
         ("--max-num-seqs", _unless(spec.scheduler.max_num_seqs, "auto")),
         ("--max-num-batched-tokens", _unless(spec.scheduler.max_num_batched_tokens, "auto")),
@@ -87,6 +88,23 @@ def _options(spec: Serving, serving: ServingPlan) -> list[list[str]]:
     if pool.scheduler.kind == "continuous":
         options.append(["--no-enable-chunked-prefill"])
     return options
+
+
+def _data_parallel_size(serving: ServingPlan) -> int:
+    """Replicas of a dense model are data parallel ranks to vLLM; those of experts would share them."""
+    pool = serving.pool
+    shares = pool.parallelism.dp > 1 or serving.inputs.architecture.is_moe
+    return pool.parallelism.dp if shares else pool.replica_count
+
+
+def _beside_one_server(serving: ServingPlan) -> list[str]:
+    pool, servers = serving.pool, serving.pool.replica_count
+    found = []
+    if servers > 1 and _data_parallel_size(serving) != servers:
+        found.append(f"one of {servers} replicas: run this line on the chips of each, behind a router")
+    if 1 < pool.parallelism.ep < pool.parallelism.expert_chip_count:
+        found.append("vLLM gives whole experts to every chip: its expert parallel size is tp × dp, not ep")
+    return found
 
 
 def _unless(value: Any, default: Any) -> Any:

@@ -29,13 +29,15 @@ def choose_chips(document: dict[str, Any], architecture: LlmArchitecture, catalo
         return []
     serving = document.get("serving", {})
     degrees = serving.get("parallelism", {})
-    tp, pp = degrees.get("tp", DEFAULT_RANKS), degrees.get("pp", 1)
-    if not (0 < tp <= architecture.heads * DEFAULT_RANKS and 0 < pp <= architecture.layers):
+    pp, dp = degrees.get("pp", 1), degrees.get("dp", 1)
+    tp = degrees.get("tp", DEFAULT_RANKS if dp == 1 else 1)
+    if not (0 < tp <= architecture.heads * DEFAULT_RANKS and 0 < pp <= architecture.layers and dp > 0):
         return []  # the plan says what is wrong with them
     dtype = serving.get("weights_dtype", "auto")
     stage = pipeline_stages(architecture, pp)[0]
     weights_dtype = architecture.weights_dtype if dtype == "auto" else dtype
-    rank = rank_weight_bytes(architecture, Parallelism(tp=tp, pp=pp), stage, weights_dtype=weights_dtype)
+    cut = Parallelism.model_construct(tp=tp, pp=pp, dp=dp)  # the plan says what is wrong with them
+    rank = rank_weight_bytes(architecture, cut, stage, weights_dtype=weights_dtype)
     needed = rank.value + BESIDE_WEIGHTS_BYTES
     holds = (
         slug
@@ -53,7 +55,7 @@ def choose_chips(document: dict[str, Any], architecture: LlmArchitecture, catalo
             "was taken; choose another under Hardware",
             params={
                 "gigabytes": rank.value / 1e9,
-                "ranks": tp * pp,
+                "ranks": tp * pp * dp,
                 "small": catalog.chip(DEFAULT_CHIP).name,
                 "chip": catalog.chip(chosen).name,
             },

@@ -35,8 +35,8 @@ _OPTIONS: Final = {
     "-tp": ("serving.parallelism.tp", int),
     "--pipeline-parallel-size": ("serving.parallelism.pp", int),
     "-pp": ("serving.parallelism.pp", int),
-    "--data-parallel-size": ("serving.replica_count", int),
-    "-dp": ("serving.replica_count", int),
+    "--data-parallel-size": ("serving.parallelism.dp", int),
+    "-dp": ("serving.parallelism.dp", int),
     "--max-model-len": ("serving.max_model_len", "tokens"),
     "--max-num-seqs": ("serving.scheduler.max_num_seqs", "tokens"),
     "--max-num-batched-tokens": ("serving.scheduler.max_num_batched_tokens", "tokens"),
@@ -61,7 +61,10 @@ _SWITCHES: Final = {
 _EXPERT_PARALLEL: Final = "--enable-expert-parallel"
 _MODEL_OPTIONS: Final = ("--model", "--model-tag")
 # Options that stand alone: what follows one is not its value.
-_FLAGS: Final = re.compile(r"--(enable|disable|no|trust|enforce|async|use|allow|skip|return)-[a-z0-9-]+")
+_FLAGS: Final = re.compile(
+    r"--(enable|disable|no|trust|enforce|async|use|allow|skip|return)-[a-z0-9-]+"
+    r"|--headless|--data-parallel-(hybrid|external)-lb"
+)
 _NUMBER: Final = re.compile(r"-\d+(\.\d+)?")
 _ENVIRONMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 _SHELL: Final = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "2>&1", "2>"})
@@ -78,7 +81,10 @@ _WITHOUT_EFFECT: Final = frozenset(
         "--tokenizer", "--tokenizer-mode", "--download-dir", "--load-format", "--revision", "--chat-template",
         "--enable-auto-tool-choice", "--tool-call-parser", "--reasoning-parser", "--generation-config",
         "--disable-log-requests", "--disable-log-stats", "--enable-chunked-prefill", "--allowed-origins",
-        "--root-path", "--ssl-keyfile", "--ssl-certfile", "--hf-token", "--hf-overrides", "--swap-space",
+        "--data-parallel-size-local", "--data-parallel-address", "--data-parallel-rpc-port",
+        "--data-parallel-start-rank", "--data-parallel-backend", "--data-parallel-hybrid-lb", "--headless",
+        "--data-parallel-external-lb", "--api-server-count", "--root-path", "--ssl-keyfile", "--ssl-certfile",
+        "--hf-token", "--hf-overrides", "--swap-space",
     }
 )  # fmt: skip
 _DTYPES: Final = {
@@ -244,9 +250,7 @@ def _from_pairs(
                 )
             )
     architecture = catalog.model(document["model"]["name"])
-    if _EXPERT_PARALLEL in pairs and architecture.is_moe:
-        parallelism = document.get("serving", {}).get("parallelism", {})
-        _put(document, "serving.parallelism.ep", parallelism.get("tp", 1) * parallelism.get("pp", 1))
+    _share_experts(document, architecture, in_groups=_EXPERT_PARALLEL in pairs)
     _own_the_chips_it_uses(document)
     return document, [*warnings, *_baseline(document, architecture, catalog)]
 
@@ -306,11 +310,28 @@ def _put(document: dict[str, Any], path: str, value: Any) -> None:
         document.setdefault("kind", "chunked_prefill")
 
 
+def _share_experts(document: dict[str, Any], architecture: LlmArchitecture, *, in_groups: bool) -> None:
+    """Data parallel ranks of vLLM share the experts of a model that has some; of others they are replicas."""
+    parallelism = document.get("serving", {}).get("parallelism", {})
+    if "dp" in parallelism and not architecture.is_moe:
+        _put(document, "serving.replica_count", parallelism.pop("dp"))
+    elif "dp" in parallelism:
+        parallelism.setdefault("tp", 1)  # as vLLM, which asks nobody how many chips a rank needs
+        _put(document, "serving.replica_count", 1)
+    if in_groups and architecture.is_moe:
+        _put(document, "serving.parallelism.ep", parallelism.get("tp", 1) * parallelism.get("dp", 1))
+
+
 def _own_the_chips_it_uses(document: dict[str, Any]) -> None:
     """A line that says how it cuts the model owns just those chips; one that does not keeps the default's."""
     serving = document.get("serving", {})
     parallelism = serving.get("parallelism", {})
-    used = parallelism.get("tp", 1) * parallelism.get("pp", 1) * serving.get("replica_count", 1)
+    used = (
+        parallelism.get("tp", 1)
+        * parallelism.get("pp", 1)
+        * parallelism.get("dp", 1)
+        * serving.get("replica_count", 1)
+    )
     if ("tp" in parallelism and used > 0) or used > DEFAULT_CHIP_COUNT:
         document["hardware"] = {"chip_count": used}
 

@@ -142,20 +142,13 @@ class Scenario(Spec):
             scenario = cls.model_validate(migrate(dict(document)))
         except ValidationError as error:
             raise as_input_error(error, document=document) from None
-        _refuse_degrees_of_training(scenario)
+        _refuse_context_parallel_serving(scenario)
         _refuse_lengths_beside_a_trace(scenario)
         return scenario
 
 
-def _refuse_degrees_of_training(scenario: Scenario) -> None:
-    """`Parallelism` is shared with training, whose degrees a serving replica does not have."""
-    if scenario.serving.parallelism.dp != 1:
-        raise InputError.at(
-            "serving.parallelism.dp",
-            "parallelism.dp",
-            "got {got}; replicas are set by serving.replica_count; remove dp",
-            got=scenario.serving.parallelism.dp,
-        )
+def _refuse_context_parallel_serving(scenario: Scenario) -> None:
+    """`Parallelism` is shared with training, which has a degree that a serving replica does not."""
     if scenario.serving.parallelism.cp != 1:
         raise InputError.at(
             "serving.parallelism.cp",

@@ -32,7 +32,7 @@ class TrainingInputs:
 
     @property
     def chip_count(self) -> int:
-        return self.parallelism.replica_chip_count * self.parallelism.dp
+        return self.parallelism.dp * self.parallelism.rank_chip_count
 
     @property
     def micro_batch_count(self) -> int:
@@ -87,7 +87,7 @@ def check_inputs(inputs: TrainingInputs, *, owned_chip_count: int | None = None)
             "tp × pp × cp × dp = {needed:,} chips and {owned:,} are owned; own as many, or lower dp to {allowed}",
             needed=inputs.chip_count,
             owned=owned_chip_count,
-            allowed=max(1, owned_chip_count // inputs.parallelism.replica_chip_count),
+            allowed=max(1, owned_chip_count // inputs.parallelism.rank_chip_count),
         )
     return inputs
 

@@ -17,7 +17,9 @@ _SIXTEEN_BIT: Final = constant(2.0, "bytes_per_16_bit_element")
 def stage_parameters(inputs: TrainingInputs, stage: PipelineStage) -> tuple[Term, Term]:
     """Parameters of one chip: all but routed experts, and routed experts."""
     arch, tp = inputs.arch, inputs.parallelism.tp_ranks
-    whole = rank_weight_bytes(arch, inputs.parallelism, stage, weights_dtype="bf16") / _SIXTEEN_BIT
+    whole = (
+        rank_weight_bytes(arch, inputs.parallelism.of_one_rank, stage, weights_dtype="bf16") / _SIXTEEN_BIT
+    )
     routed = stage.moe_layers * arch.experts * parameter_terms(arch).expert
     if not routed:
         return whole.named("parameters_per_chip", "count"), ZERO

@@ -22,7 +22,11 @@ SKIPPED: Final = frozenset({"norms_and_activations", "sampling"})  # serving's; 
 def operators_of_layers(inputs: TrainingInputs) -> tuple[Operator, ...]:
     """Products of a layer of each kind, as forward runs them; bytes-only kernels are left out."""
     found = layer_operators(
-        inputs.arch, inputs.chip, inputs.parallelism, weights_dtype=inputs.spec.dtype, kv_dtype="bf16"
+        inputs.arch,
+        inputs.chip,
+        inputs.parallelism.of_one_rank,
+        weights_dtype=inputs.spec.dtype,
+        kv_dtype="bf16",
     )
     return tuple(op for op in found if op.name not in SKIPPED)
 

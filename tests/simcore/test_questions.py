@@ -9,15 +9,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from simcore.catalog import default_catalog
 from simcore.catalog.catalog import override_chip
 from simcore.errors import InfeasibleError
 from simcore.fabric.collectives import bus_factor, collective_s, interconnect
+from simcore.fabric.exchange import NORMAL, ExpertExchange, curve_of
 from simcore.plan import plan
 from simcore.scenario import Scenario, apply_overrides
 from simcore.simulate import Result, simulate
+from simcore.why import constant
 
 GIB = 2**30
 CATALOG = default_catalog()
@@ -343,6 +346,44 @@ def test_n095_n096_what_a_card_should_reach(
     took_s = collective_s("all_reduce", 1e9, ranks, network).value
     reached = 1e9 * bus_factor("all_reduce", ranks) / took_s
     assert reached == pytest.approx(bus_bytes_per_s, rel=0.10 if ranks != 16 else 0.20)
+
+
+@pytest.mark.parametrize(("ranks", "links_are_slower"), [(16, True), (32, False)])
+def test_n100_what_a_dispatch_waits_for_at_sixteen_ranks(ranks: int, links_are_slower: bool) -> None:
+    """DeepEP #285: on two H800 servers (NVLink of 200 GB/s) the links inside are the bottleneck of the normal kernel,
+    not the NICs, so that more than 50 GB/s of them can be reported. On four servers the NICs are."""
+    rows = exchange_of(ranks, scaleup="200 GB/s")
+    inside, outside = rows.copies(NORMAL)
+    links_s = inside / (NORMAL.scaleup_fraction * 200e9)
+    nics_s = outside / (NORMAL.scaleout_fraction * 50e9)
+    assert (links_s > nics_s) == links_are_slower
+
+
+def test_n099_a_combine_over_four_servers_is_no_third_of_that_over_two() -> None:
+    """DeepEP #493: 44.37 GB/s on two servers of H200 and 12.53 on four, reported as a fault. Here four servers reach
+    as many bytes per second of each NIC as two: the collapse is of that network."""
+    rates = []
+    for ranks in (16, 32):
+        rows = exchange_of(ranks, scaleup="450 GB/s")
+        payload = 4096 * rows.combine_row_bytes.value
+        took_s = float(curve_of(rows, "combine", NORMAL).times_s(np.asarray(payload)))
+        rates.append(rows.copies(NORMAL)[1] * payload / took_s)
+    assert 0.8 < rates[1] / rates[0] < 1.25
+    assert 25e9 < rates[0] < 44.37e9
+
+
+def exchange_of(ranks: int, *, scaleup: str) -> ExpertExchange:
+    """Rows of DeepSeek-V3 between servers of eight."""
+    chip = override_chip(CATALOG.chip("nvidia-h200-sxm"), {"scaleup_bytes_per_s": scaleup})
+    network = interconnect(chip, CATALOG.server("dgx-h200"), CATALOG.calibration_for(chip))
+    return ExpertExchange(
+        ranks=ranks,
+        groups=ranks,
+        chosen=8,
+        dispatch_row_bytes=constant(7168.0),
+        combine_row_bytes=constant(2 * 7168.0),
+        network=network,
+    )
 
 
 # ---- reliability and utilisation --------------------------------------------------------------------------

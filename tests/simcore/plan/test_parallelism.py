@@ -52,7 +52,6 @@ def test_what_does_not_fit_one_server_names_a_replica_that_would() -> None:
         ({"serving.parallelism.ep": 2}, "got 2, and Llama 3.1-8B has no experts to share out; use 1"),
         ({"serving.parallelism.ep": 7, "model.name": "mixtral-8x7b"}, "got 7; it must divide the 8 experts"),
         ({"serving.parallelism.cp": 2}, "context parallel serving is not modelled; remove cp"),
-        ({"serving.parallelism.dp": 2}, "replicas are set by serving.replica_count; remove dp"),
         ({"serving.parallelism.tp": 3}, "got 3, which does not divide the 32 attention heads"),
     ],
 )

@@ -42,6 +42,8 @@ BASELINE = simulate(planned({})).metrics
         ("serving.kv_cache_memory_bytes", "10 GB"),
         ("serving.replica_count", 3),
         ("serving.parallelism.pp", 2),
+        ("serving.parallelism.dp", 2),
+        ("serving.parallelism.expert_imbalance_ratio", 1.5),
         ("serving.scheduler.kind", "continuous"),
         ("serving.scheduler.max_num_seqs", 2),
         ("serving.scheduler.max_num_batched_tokens", 256),

@@ -33,6 +33,16 @@ SCENARIOS = {
     "one chip": {"hardware.chip_count": 1, "serving.parallelism.tp": 1},
     "pipeline": {"hardware.chip_count": 4, "serving.parallelism.pp": 2},
     "experts": {"model.name": "qwen3-30b-a3b"},
+    "ranks that share experts": {
+        "model.name": "qwen3-30b-a3b", "hardware.chip_count": 4,
+        "serving.parallelism": {"tp": 2, "dp": 2, "ep": 4, "expert_imbalance_ratio": 1.2},
+    },
+    "ranks that share slices": {
+        "model.name": "qwen3-30b-a3b", "hardware.chip_count": 4, "serving.parallelism": {"tp": 2, "dp": 2},
+    },
+    "ranks across domains": {
+        "model.name": "qwen3-30b-a3b", "hardware.chip_count": 16, "serving.parallelism": {"tp": 1, "dp": 16, "ep": 16},
+    },
     "latent attention": {"model.name": "deepseek-v3", "hardware.chip_count": 16, "serving.parallelism.tp": 16},
     "sliding window": {"model.name": "gemma-3-27b"},
     "over PCIe": {"hardware.chip": "nvidia-rtx-pro-6000"},

@@ -42,6 +42,16 @@ LINES = (
         "hardware": {"chip_count": 4},
         "serving": {"parallelism": {"tp": 4, "ep": 4}, "scheduler": {"kind": "continuous"}},
     },
+    {
+        "model": "deepseek-v3",
+        "hardware": {"chip_count": 16},
+        "serving": {"parallelism": {"tp": 1, "dp": 16, "ep": 16}},
+    },
+    {
+        "model": "mixtral-8x7b",
+        "hardware": {"chip_count": 8},
+        "serving": {"parallelism": {"tp": 2, "dp": 4}},
+    },
 )
 
 
@@ -76,6 +86,30 @@ def test_what_the_line_cannot_say_stands_above_it() -> None:
     assert "# the checkpoint must hold int4 weights" in text
     static = vllm_command(plan(scenario("llama-3.1-8b", serving={"scheduler": {"kind": "static_batch"}})))
     assert static.startswith("# vLLM does not batch statically")
+
+
+def test_ranks_that_share_experts_are_data_parallel_to_vllm_and_so_are_replicas_of_dense_models() -> None:
+    eight = {"hardware": {"chip": "nvidia-h200-sxm", "chip_count": 8}}
+    wide = vllm_command(
+        plan(scenario("deepseek-v3", serving={"parallelism": {"tp": 1, "dp": 8, "ep": 8}}, **eight))
+    )
+    assert "--data-parallel-size 8" in wide
+    assert "--enable-expert-parallel" in wide
+    assert "#" not in wide
+    dense = vllm_command(plan(scenario("llama-3.1-8b", serving={"parallelism": {"tp": 1, "dp": 8}}, **eight)))
+    assert "--data-parallel-size 8" in dense
+
+
+def test_replicas_of_experts_are_servers_of_their_own() -> None:
+    """vLLM would spread the experts of one model over its data parallel ranks."""
+    apart = {"parallelism": {"tp": 2}, "replica_count": 4}
+    line = vllm_command(plan(scenario("mixtral-8x7b", serving=apart)))
+    assert "--data-parallel-size" not in line
+    assert line.startswith("# one of 4 replicas: run this line on the chips of each, behind a router\n")
+    in_groups = {"parallelism": {"tp": 1, "dp": 8, "ep": 2}}
+    assert "its expert parallel size is tp × dp, not ep" in vllm_command(
+        plan(scenario("mixtral-8x7b", serving=in_groups))
+    )
 
 
 @pytest.mark.parametrize(

@@ -256,6 +256,35 @@ def test_a_pasted_baseline_is_neither_idle_nor_overloaded(paste, text):
     assert 0.05 < point.offered_request_per_s / point.capacity_request_per_s < 0.9
 
 
+@pytest.mark.parametrize(
+    ("options", "cut", "replicas", "chips"),
+    [
+        ("-dp 16 --enable-expert-parallel", {"tp": 1, "dp": 16, "ep": 16}, 1, 16),
+        ("-tp 2 -dp 8 --enable-expert-parallel", {"tp": 2, "dp": 8, "ep": 16}, 1, 16),
+        ("-tp 8 --enable-expert-parallel", {"tp": 8, "ep": 8}, None, 8),
+        ("-tp 4 -dp 4", {"tp": 4, "dp": 4}, 1, 16),
+        (
+            "-dp 16 --data-parallel-size-local 8 --data-parallel-address node0 --headless --enable-expert-parallel",
+            {"tp": 1, "dp": 16, "ep": 16},
+            1,
+            16,
+        ),
+    ],
+)
+def test_data_parallel_ranks_share_the_experts_of_a_model_that_has_some(paste, options, cut, replicas, chips):
+    document, warnings = paste(f"vllm serve deepseek-ai/DeepSeek-V3 {options}")
+    assert document["serving"]["parallelism"] == cut
+    assert document["serving"].get("replica_count") == replicas
+    assert document["hardware"]["chip_count"] == chips
+    assert "vllm.ignored" not in {one.code for one in warnings}
+    assert plan(Scenario.parse(document)).serving.pool.chip_count == chips
+
+
+def test_data_parallel_ranks_of_a_dense_model_are_replicas_whatever_its_experts_are_told(paste):
+    document, _ = paste(f"{LINE} -tp 4 -dp 2 --enable-expert-parallel")
+    assert document["serving"] == {"parallelism": {"tp": 4}, "replica_count": 2}
+
+
 def test_a_line_that_does_not_cut_it_gets_the_smallest_cut_that_fits(paste):
     document, _ = paste(LINE)
     assert "hardware" not in document

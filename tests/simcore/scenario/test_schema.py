@@ -236,11 +236,11 @@ WRONG = [
         "topology.oversubscription_ratio",
         "got 0.5",
     ),
-    # replicas are not set by data parallelism
+    ("{name: x, serving: {parallelism: {dp: 0}}}", "serving.parallelism.dp", "got 0"),
     (
-        "{name: x, serving: {parallelism: {dp: 2}}}",
-        "serving.parallelism.dp",
-        "serving.replica_count; remove dp",
+        "{name: x, serving: {parallelism: {expert_imbalance_ratio: 0.9}}}",
+        "serving.parallelism.expert_imbalance_ratio",
+        "got 0.9",
     ),
     ("{name: x, serving: {parallelism: {cp: 2}}}", "serving.parallelism.cp", "not modelled; remove cp"),
 ]

@@ -97,7 +97,7 @@ def decode_step(planner, *, batch, context, factor):
     }
     table = planner.plan(overrides, dict(story("s2-double-hbm").baseline)).serving.pool.step_table
     shares = decode_shares(table, batch=batch, context_tokens=context)
-    whole = shares.compute_s + shares.hbm_s + shares.scaleup_s + shares.host_s
+    whole = shares.step_s
     return whole, shares.scaleup_s / whole
 
 
