@@ -23,8 +23,9 @@ from simcore.catalog import Catalog, default_catalog
 from simcore.catalog.calibrations import is_file, own_calibration
 from simcore.catalog.types import Calibration, Price, Source
 from simcore.errors import InfeasibleError, InputError, TrimtabError
+from simcore.measurements import TOOLS, ServingMeasurement, read_serving
 from simcore.plan import Plan, plan
-from simcore.report import render
+from simcore.report import overlay, render
 from simcore.report.comparison import FORMATS
 from simcore.report.engine_command import vllm_command
 from simcore.report.records import check_records_path, record_columns, write_records
@@ -70,6 +71,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--events", action="store_true", help="stream events as JSON lines")
     run.add_argument("--no-findings", action="store_true", help="skip the doublings")
     run.add_argument("--records", metavar="FILE", help="write one row per request there, as .csv or .parquet")
+    run.add_argument(
+        "--measured",
+        nargs=2,
+        metavar=("TOOL", "FILE"),
+        help=f"lay a benchmark's result over it; TOOL is one of {', '.join(TOOLS)}",
+    )
 
     explain = _command(commands, "explain", _explain, "print how one number was computed")
     _scenario_arguments(explain)
@@ -173,12 +180,20 @@ def _import_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> None:
     if options.records:
         check_records_path(options.records)
+    points = _measured(*options.measured) if options.measured else ()
     planned = _planned(options.file, options.set)
     if options.records and planned.serving is None:
         raise InputError.at(
             "workload.kind",
             "records.no_requests",
             "got {got}; only what serves requests has records of them, use serving",
+            got=planned.scenario.workload.kind,
+        )
+    if points and planned.serving is None:
+        raise InputError.at(
+            "workload.kind",
+            "measured.no_requests",
+            "got {got}; a serving benchmark is laid over what serves requests, use serving",
             got=planned.scenario.workload.kind,
         )
     progress = sys.stderr.isatty() and not options.events
@@ -194,12 +209,47 @@ def _run(options: argparse.Namespace) -> None:
         _write_records(planned, result, options.records)
     if not options.no_findings:
         result = result.with_findings(analyse(planned, result, on_event))
+    if points:
+        result = _overlaid(result, points)
     if progress:
         print("\r    \r", end="", file=sys.stderr)
     if options.json:
         print(json.dumps(result.as_dict()))
     elif not options.events:
         print(_summary(result))
+
+
+def _measured(tool: str, file: str) -> Sequence[ServingMeasurement]:
+    """The load points of a benchmark's result file."""
+    if tool not in TOOLS:
+        raise InputError.at(
+            "--measured",
+            "measured.tool",
+            "got {got!r}; the results of {allowed} are read",
+            got=tool,
+            allowed=", ".join(TOOLS),
+        )
+    return read_serving(tool, importing.read_file(Path(file)), path=file)
+
+
+def _overlaid(result: Result, points: Sequence[ServingMeasurement]) -> Result:
+    """The result with `measured`, a row per figure that both have, and what the two did not have in common."""
+    point = overlay.nearest(points, result.metrics)
+    rows = [pair.as_row() for pair in overlay.pairs(point, result.metrics)]
+    return replace(
+        result,
+        tables={**result.tables, "measured": rows},
+        warnings=(*result.warnings, *overlay.unlike(point, result.metrics)),
+    )
+
+
+def _measured_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
+    lines = [f"{'measured':>18}  {'simulated':>16}  {'error':>8}   metric"] if rows else []
+    for row in rows:
+        metric, dimension = str(row["metric"]), dimension_of(row["metric"])
+        texts = [printed_text(row[column], dimension, digits=4) for column in ("measured", "simulated")]
+        lines.append(f"{texts[0]:>18}  {texts[1]:>16}  {row['error_fraction']:>+8.1%}   {metric}")
+    return lines
 
 
 def _write_records(planned: Plan, result: Result, file: str) -> None:
@@ -392,6 +442,7 @@ def _summary(result: Result) -> str:
             lines.append(f"[{section}]")
         text = value if isinstance(value, str) else printed_text(value, dimension_of(metric), digits=4)
         lines.append(f"  {glossary.label(metric):<{width}}  {text:>16}   {metric}")
+    lines += _measured_lines(result.tables.get("measured", ()))
     lines += [f"finding: {finding.text}" for finding in result.findings]
     lines += [f"warning: {warning}" for warning in result.warnings]
     lines.append(f"digest {result.digest[:16]}, seed {result.seed}, engine {result.engine_version}")

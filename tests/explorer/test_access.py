@@ -33,6 +33,7 @@ READ = (
     "/s/{scenario}/scenario.yaml",
     "/runs/{run}/panel/overview/",
     "/runs/{run}/result.json",
+    "/runs/{run}/measured/",
     "/runs/{run}/why/fabric.switch_count/",
     "/c/?s={scenario}",
 )
@@ -323,7 +324,7 @@ def test_every_address_is_tested_here() -> None:
     known = {
         "home", "start", "story", "workbench", "edit", "fork", "pin", "save", "share", "visibility", "rename",
         "delete", "undo", "redo", "go", "cancel", "scenario_yaml", "panel", "why", "trace_json", "result_json",
-        "compare", "export", "library", "entry", "calibrate", "calibration", "keep_calibration",
+        "measured", "compare", "export", "library", "entry", "calibrate", "calibration", "keep_calibration",
         "calibration_yaml", "use_calibration", "discard_calibration",
         "clone",
         "traces", "trace", "use_trace", "shared", "revoke", "login", "logout", "signup",

@@ -473,3 +473,70 @@ def test_trace_of_what_serves_nothing_says_so(trimtab, scenario):
     code, _, err = trimtab("trace", scenario, "--set", "workload.kind=none")
     assert code == 2
     assert "workload.kind" in err
+
+
+# ---- measured over simulated
+
+
+BENCHMARK = {
+    "model_id": "meta-llama/Llama-3.1-8B-Instruct",
+    "completed": 200,
+    "total_input_tokens": 51_200,
+    "total_output_tokens": 6_400,
+    "request_throughput": 6.0,
+    "mean_ttft_ms": 50.0,
+    "median_ttft_ms": 48.0,
+    "mean_tpot_ms": 8.0,
+}
+
+
+@pytest.fixture
+def benchmark(tmp_path):
+    path = tmp_path / "bench.json"
+    path.write_text(json.dumps(BENCHMARK))
+    return str(path)
+
+
+def test_run_lays_a_benchmark_over_its_result(trimtab, scenario, benchmark):
+    code, out, err = trimtab("run", scenario, "--no-findings", "--measured", "vllm-bench", benchmark)
+    assert (code, err) == (0, "")
+    line = next(line for line in out.splitlines() if line.endswith("   serving.tpot_s.mean") and "%" in line)
+    assert line.split()[:2] == ["8", "ms"]
+    code, out, _err = trimtab(
+        "run", scenario, "--json", "--no-findings", "--measured", "vllm-bench", benchmark
+    )
+    rows = {row["metric"]: row for row in json.loads(out)["tables"]["measured"]}
+    assert rows["serving.ttft_s.p50"]["measured"] == 0.048
+    assert rows["serving.ttft_s.p50"]["simulated"] == json.loads(out)["metrics"]["serving.ttft_s.p50"]
+
+
+def test_run_says_where_a_benchmark_had_another_load(trimtab, scenario, benchmark):
+    _code, out, _err = trimtab(
+        "run", scenario, "--set", "workload.arrivals.request_per_s=12", "--no-findings",
+        "--measured", "vllm-bench", benchmark,
+    )  # fmt: skip
+    assert "Request rate: 6 in the benchmark, 1" in out
+
+
+@pytest.mark.parametrize(
+    ("tool", "content", "says"),
+    [
+        ("k6", json.dumps(BENCHMARK), "--measured: got 'k6'; the results of vllm-bench, guidellm"),
+        ("vllm-bench", "{", "bench.json: line 1"),
+        ("vllm-bench", json.dumps(BENCHMARK | {"completed": 0}), "completed: got 0"),
+    ],
+)
+def test_a_benchmark_that_cannot_be_read_is_bad_input(trimtab, scenario, tmp_path, tool, content, says):
+    path = tmp_path / "bench.json"
+    path.write_text(content)
+    code, out, err = trimtab("run", scenario, "--measured", tool, str(path))
+    assert (code, out) == (2, "")
+    assert says in err
+
+
+def test_a_benchmark_is_laid_over_what_serves_only(trimtab, scenario, benchmark):
+    code, _out, err = trimtab(
+        "run", scenario, "--set", "workload.kind=none", "--measured", "vllm-bench", benchmark
+    )
+    assert code == 2
+    assert "workload.kind" in err

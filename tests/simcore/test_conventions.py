@@ -54,6 +54,8 @@ REASONED = {
     ("ChunkedPrefill", "prediction_cv"): PURE,
     ("Continuous", "prediction_cv"): PURE,
     ("LengthPreset", "rank_correlation"): PURE,
+    ("Pair", "measured"): OWN_UNIT,
+    ("Pair", "simulated"): OWN_UNIT,
     ("ArrivalFit", "gap_cv"): PURE,
     ("ArrivalFit", "relative_rates"): "over the mean rate",
     ("Interval", "mean"): "in the unit of what was averaged",
