@@ -491,7 +491,14 @@ def _check_text(document: Mapping[str, Any]) -> None:
         )
 
 
-def start_run(scenario: SavedScenario, revision: Revision, outcome: Outcome) -> Run:
+@transaction.atomic
+def run_beside(scenario: SavedScenario, document: dict[str, Any], outcome: Outcome) -> Run:
+    """Run another state of the scenario, which stays as it stands. The next edit makes such runs stale."""
+    revision = scenario.add_revision(document, go=False)
+    return start_run(scenario, revision, outcome, beside=True)
+
+
+def start_run(scenario: SavedScenario, revision: Revision, outcome: Outcome, *, beside: bool = False) -> Run:
     """Queue a run of a revision, or answer at once from what is known. What it makes stale is cancelled."""
     known_or_under_way = revision.runs.filter(
         status__in=(*UNFINISHED, Status.FINISHED), cancel_requested=False
@@ -506,7 +513,8 @@ def start_run(scenario: SavedScenario, revision: Revision, outcome: Outcome) -> 
     with transaction.atomic():
         run.save(force_insert=True)
         run.announce_queued()
-        for stale in _unfinished(scenario).exclude(revision__in=(scenario.current, scenario.baseline)):
+        kept = (scenario.current, scenario.baseline)
+        for stale in () if beside else _unfinished(scenario).exclude(revision__in=kept):
             stale.cancel(superseded_by=run)
         if outcome.infeasible:
             run.fail([message.as_dict() for message in outcome.infeasible])

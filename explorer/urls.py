@@ -14,6 +14,7 @@ from explorer.views import (
     measured,
     pages,
     runs,
+    schedulers,
     share,
     traces,
     workbench,
@@ -36,6 +37,8 @@ scenario_patterns = [
     path("redo/", edit.redo, name="redo"),
     path("go/", edit.go, name="go"),
     path("cancel/", edit.cancel, name="cancel"),
+    path("schedulers/", schedulers.compared, name="schedulers"),
+    path("schedulers/run/", schedulers.run, name="run_schedulers"),
     path("scenario.yaml", library.scenario_yaml, name="scenario_yaml"),
 ]
 

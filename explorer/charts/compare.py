@@ -12,8 +12,16 @@ from explorer.charts import style
 from explorer.charts.latency_cdf import CDFS, axis_text, shape_of
 from explorer.charts.style import Cell, Chart, Result, Table
 
-DASHES: Final = ("5px,4px", "solid", "solid", "2px,2px", "8px,3px,2px,3px")
-COLORS: Final = ("var(--ink-3)", "var(--ink)", "var(--accent)", "var(--compute)", "var(--hbm)")
+DASHES: Final = ("5px,4px", "solid", "solid", "2px,2px", "8px,3px,2px,3px", "12px,3px", "1px,4px")
+COLORS: Final = (
+    "var(--ink-3)",
+    "var(--ink)",
+    "var(--accent)",
+    "var(--compute)",
+    "var(--hbm)",
+    "var(--scaleup)",
+    "var(--queue)",
+)
 RESULTS: Final = (
     "serving.output_token_per_s_per_chip",
     "serving.output_token_per_s",

@@ -31,6 +31,7 @@ READ = (
     "/s/{scenario}/iteration/",
     "/s/{scenario}/reliability/",
     "/s/{scenario}/scenario.yaml",
+    "/s/{scenario}/schedulers/",
     "/runs/{run}/panel/overview/",
     "/runs/{run}/result.json",
     "/runs/{run}/measured/",
@@ -49,6 +50,7 @@ CHANGE = (
     ("redo", {}),
     ("go", {"number": "1"}),
     ("cancel", {}),
+    ("schedulers/run", {}),
     ("delete", {}),
 )
 OPEN = (
@@ -327,7 +329,7 @@ def test_every_address_is_tested_here() -> None:
         "measured", "compare", "export", "library", "entry", "calibrate", "calibration", "keep_calibration",
         "calibration_yaml", "use_calibration", "discard_calibration",
         "clone",
-        "traces", "trace", "use_trace", "shared", "revoke", "login", "logout", "signup",
+        "traces", "trace", "use_trace", "schedulers", "run_schedulers", "shared", "revoke", "login", "logout", "signup",
         "help", "methods", "healthz",
     }  # fmt: skip
 
