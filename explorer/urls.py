@@ -52,6 +52,7 @@ urlpatterns = [
     path("runs/<uuid:pk>/panel/<slug:tab>/", runs.run_panel, name="panel"),
     path("runs/<uuid:pk>/why/<str:metric>/", runs.why, name="why"),
     path("runs/<uuid:pk>/trace.json", runs.trace_json, name="trace_json"),
+    re_path(r"^runs/(?P<pk>[0-9a-f-]{36})/records\.(?P<suffix>csv|parquet)$", runs.records, name="records"),
     path("runs/<uuid:pk>/result.json", runs.result_json, name="result_json"),
     path("runs/<uuid:pk>/measured/", measured.measured, name="measured"),
     path("c/", compare.compare, name="compare"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any, Final
 
 from django.utils.translation import gettext as _
@@ -11,6 +12,9 @@ from explorer import wording
 from explorer.charts import style
 from explorer.charts.style import Cell, Chart, Result, Table
 
+RECORD_FORMATS: Final = (
+    ("csv", "parquet") if find_spec("pyarrow") else ("csv",)
+)  # as `simcore.report.records` can
 SERIES_COLUMNS: Final = ("running", "waiting", "kv_usage_fraction", "batch_tokens", "preemption_count")
 
 
@@ -165,4 +169,6 @@ def percentiles(result: Result | None, baseline: Result | None = None) -> Chart 
         draw="table",
         table=Table(columns=(_("Time"), _("mean"), *marks[1:]), rows=rows),
         wide=True,
+        download="records",
+        formats=RECORD_FORMATS,
     )

@@ -154,7 +154,8 @@ class Chart:
     wide: bool = False
     tall: bool = False
     height: int = 0  # of a plot, in px; 0 is the usual
-    download: str = ""  # a file of the run beside table and picture: `trace`
+    download: str = ""  # a file of the run beside table and picture: `trace` or `records`
+    formats: tuple[str, ...] = ()  # of that file, where there are several
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -224,6 +224,12 @@ def tight(text: str) -> str:
 
 
 @register.filter
+def format_name(suffix: str) -> str:
+    """csv -> CSV, parquet -> Parquet."""
+    return {"csv": "CSV", "parquet": "Parquet"}.get(suffix, suffix)
+
+
+@register.filter
 def thousands(value: int) -> str:
     return f"{value:,}"
 

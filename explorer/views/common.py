@@ -31,13 +31,13 @@ def refuse(request: HttpRequest, error: TrimtabError) -> None:
         messages.error(request, f"{message.path}: {text}" if message.path else text)
 
 
-def limited(name: str, *, per_minute: int) -> Callable[[View[P]], View[P]]:
-    """At most so many POSTs a minute from one address. Counted per process where there is no shared cache."""
+def limited(name: str, *, per_minute: int, method: str = "POST") -> Callable[[View[P]], View[P]]:
+    """At most so many POSTs (or GETs) a minute from one address. Counted per process where there is no shared cache."""
 
     def decorate(view: View[P]) -> View[P]:
         @wraps(view)
         def braked(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-            if request.method == "POST" and _too_many(
+            if request.method == method and _too_many(
                 request, name, per_minute * settings.RATE_LIMIT_PERCENT // 100
             ):
                 text = _(

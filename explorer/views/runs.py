@@ -14,16 +14,18 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils.text import slugify
 from django.views.decorators.http import require_safe
 
-from explorer.access import run_for, viewer_of
+from explorer.access import run_for, uuid_or_404, viewer_of
 from explorer.actions import latest_run
 from explorer.charts import TABS, panel, strip
 from explorer.charts.style import is_extrapolated
 from explorer.models import Run
-from explorer.views.common import is_htmx
+from explorer.records import CONTENT_TYPES, has_records, records_of
+from explorer.views.common import is_htmx, limited, refuse
+from simcore.errors import TrimtabError
 from simcore.report.training_trace import iteration_trace
 from simcore.why import as_latex, as_text, from_dict
 
@@ -143,6 +145,24 @@ def trace_json(request: HttpRequest, pk: UUID) -> HttpResponse:
         raise Http404
     headers = {"Content-Disposition": f'attachment; filename="{slugify(name) or "iteration"}-trace.json"'}
     return JsonResponse(trace, headers=headers)
+
+
+@require_safe
+@limited("records", per_minute=12, method="GET")
+def records(request: HttpRequest, pk: str, suffix: str) -> HttpResponse:
+    """Every request of a finished run, as CSV or Parquet."""
+    run = run_for(viewer_of(request), uuid_or_404(pk))
+    if not has_records(run, suffix):
+        raise Http404
+    scenario = run.revision.scenario
+    try:
+        content = records_of(run, suffix)
+    except TrimtabError as error:
+        refuse(request, error)
+        return redirect("workbench", scenario.pk, "serving")
+    name = f"{slugify(scenario.name) or 'run'}-requests.{suffix}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return HttpResponse(content, content_type=CONTENT_TYPES[suffix], headers=headers)
 
 
 @require_safe

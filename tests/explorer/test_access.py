@@ -327,6 +327,7 @@ def test_every_address_is_tested_here() -> None:
         "home", "start", "story", "workbench", "edit", "fork", "pin", "save", "share", "visibility", "rename",
         "delete", "undo", "redo", "go", "cancel", "scenario_yaml", "panel", "why", "trace_json", "result_json",
         "measured", "compare", "export", "library", "entry", "calibrate", "calibration", "keep_calibration",
+        "records",
         "calibration_yaml", "use_calibration", "discard_calibration",
         "clone",
         "traces", "trace", "use_trace", "schedulers", "run_schedulers", "shared", "revoke", "login", "logout", "signup",
