@@ -9,7 +9,7 @@ takes over, and the row says who.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from simcore import glossary
@@ -122,14 +122,21 @@ def _event(message: Message) -> dict[str, Any]:
 
 
 def _resources(serving: ServingPlan) -> tuple[str, ...]:
+    """The figures of a chip, of links only where chips talk; and its NICs, where a step waits for them."""
     alone = serving.inputs.parallelism.tp_ranks == 1 and serving.pool.exchange_tier is None
-    return tuple(name for name in FIGURES if not (alone and name == "scaleup"))
+    found = tuple(name for name in FIGURES if not (alone and name == "scaleup"))
+    return found if serving.pool.step_table.scaleout_s is None else (*found, "scaleout")
 
 
 def double(serving: ServingPlan, resource: str, *, factor: float = 2.0) -> Doubling:
     """The same pool with one resource `factor` times as large."""
-    before = serving.pool
-    after = build_pool(serving.inputs, scaled_chip(before.chip, resource, factor))
+    before, inputs = serving.pool, serving.inputs
+    if resource == "scaleout":
+        server = inputs.server
+        faster = replace(server, nic_bytes_per_s=server.nic_bytes_per_s * factor)
+        after = build_pool(replace(inputs, server=faster), before.chip)
+    else:
+        after = build_pool(inputs, scaled_chip(before.chip, resource, factor))
     return Doubling(
         resource=resource,
         gain_ratio=_ratio(after, before, lambda pool: pool.operating_point.capacity_request_per_s),

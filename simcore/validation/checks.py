@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
 from pydantic import TypeAdapter
 
 from simcore.catalog import default_catalog
@@ -19,6 +20,7 @@ from simcore.fabric.collectives import (
     hierarchical_all_reduce_s,
     interconnect,
 )
+from simcore.fabric.exchange import LOW_LATENCY, PHASES, ExpertExchange, curve_of
 from simcore.fabric.nccl import ring_latency_s, tree_latency_s
 from simcore.reliability import (
     FAILURE_RATES,
@@ -32,6 +34,7 @@ from simcore.reliability import (
 )
 from simcore.validation.memory import MEMORY_CHECKS
 from simcore.validation.training import TRAINING_CHECKS
+from simcore.why import constant
 
 Inputs = Mapping[str, Any]
 SAVING_GRID: Final = ((32768, 64), (32768, 128), (32768, 256), (65536, 64), (65536, 128), (65536, 256))
@@ -138,6 +141,38 @@ def _in_network_gain(inputs: Inputs) -> float:
     return (bus_factor("all_reduce", ranks) / reduce_s) / (bus_factor("all_gather", ranks) / gather_s)
 
 
+def _rows_of_experts(inputs: Inputs) -> ExpertExchange:
+    """Each chip with its own experts, on servers of eight H200; a byte per element goes out and two come back."""
+    chip = default_catalog().chip("nvidia-h200-sxm")
+    network = interconnect(
+        chip, default_catalog().server(chip.default_server), default_catalog().calibration_for(chip)
+    )
+    width = float(inputs["hidden"])
+    return ExpertExchange(
+        ranks=inputs["ranks"],
+        groups=inputs["ranks"],
+        chosen=inputs["chosen"],
+        dispatch_row_bytes=constant(width),
+        combine_row_bytes=constant(2.0 * width),
+        network=network,
+    )
+
+
+def _expert_rows_s(inputs: Inputs) -> float:
+    """The low-latency kernel, one way."""
+    rows = _rows_of_experts(inputs)
+    payload = np.asarray(inputs["tokens"] * rows.row_bytes(inputs["phase"]).value)
+    return float(curve_of(rows, inputs["phase"], LOW_LATENCY).times_s(payload))
+
+
+def _expert_bytes_s(inputs: Inputs) -> float:
+    """Both ways at the NIC's full rate, without latency, as if nothing stayed in its server."""
+    rows = _rows_of_experts(inputs)
+    copies = float(rows.chosen * inputs["tokens"])
+    sent = sum(copies * rows.row_bytes(phase).value for phase in PHASES)
+    return sent / rows.network.scaleout_bytes_per_s.value
+
+
 def _goodput(inputs: Inputs) -> SliceGoodput:
     system = SliceSystem(host_availability_fraction=inputs["availability"])
     return slice_goodput(system, inputs["slice_chips"])
@@ -186,6 +221,8 @@ CHECKS: Final[Mapping[str, Callable[[Inputs], float]]] = {
     "all_to_all_slowdown": _all_to_all_slowdown,
     "bus_factor": lambda inputs: bus_factor(**inputs),
     "checkpoint": _checkpoint,
+    "expert_bytes_s": _expert_bytes_s,
+    "expert_rows_s": _expert_rows_s,
     "fabric": _fabric_figure,
     "fabric_capex": _fabric_capex,
     "fabric_power": _fabric_power,

@@ -69,6 +69,25 @@ def test_a_single_chip_has_no_scale_up_to_double(planner):
     assert "analysis.doubling.compute.gain_ratio" in names
 
 
+def test_nics_can_be_doubled_where_a_step_waits_for_them(planner):
+    """Sixteen ranks on two servers send rows over NICs: twice as fast, prefill gains most, and no more than twofold."""
+    wide = {
+        "hardware.chip_count": 16, "model.name": "qwen3-30b-a3b",
+        "serving.parallelism": {"tp": 1, "dp": 16, "ep": 16},
+    }  # fmt: skip
+    planned = planner.plan(wide)
+    found = double(planned.serving, "scaleout")
+    assert 0.5 < found.prefill_step_ratio < 1
+    assert 1 <= found.gain_ratio <= 2
+    boundless = double(planned.serving, "scaleout", factor=1e9)
+    assert boundless.prefill_step_ratio < found.prefill_step_ratio
+    assert "analysis.doubling.scaleout.gain_ratio" in findings_of(planner, wide).metrics
+    inside = wide | {"hardware.chip_count": 8, "serving.parallelism": {"tp": 1, "dp": 8, "ep": 8}}
+    names = findings_of(planner, inside).metrics
+    assert "analysis.doubling.scaleout.gain_ratio" not in names
+    assert "analysis.doubling.scaleup.gain_ratio" in names
+
+
 def test_a_tensor_group_has(planner):
     assert "analysis.doubling.scaleup.gain_ratio" in findings_of(planner, PAIR).metrics
 
