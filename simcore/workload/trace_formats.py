@@ -4,7 +4,8 @@ Four formats: `csv` (named columns), `azure` (TIMESTAMP, ContextTokens, Generate
 (Timestamp, Request tokens, Response tokens) and `mooncake` (JSON lines with timestamp in milliseconds,
 input_length, output_length and, where given, the prompt's hash_ids). Instants are seconds, or dates and times such as
 `2023-11-16 18:17:03.9799600`. The fast way reads whole columns; only when it fails does a slow one walk the
-rows, to name the wrong cells (`trace_refusals.py`). Files that hold prompt text are refused: a trace needs lengths.
+rows, to name the wrong cells (`trace_refusals.py`). Both go through the text in blocks of lines (`text_blocks.py`).
+Files that hold prompt text are refused: a trace needs lengths.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from simcore.errors import InputError
 from simcore.workload.arrivals import Columns, TraceFormat
 from simcore.workload.block_hashes import HASHES_NAME, Chains, chains_of, joined
 from simcore.workload.lengths import MAX_TOKENS
+from simcore.workload.text_blocks import blocks
 from simcore.workload.trace_prose import refuse_prose, refuse_prose_keys
 from simcore.workload.trace_refusals import is_number, wrong_cells, wrong_lines
 from simcore.workload.trace_refusals import line_numbers as lines_of
@@ -33,7 +35,7 @@ NAMES: Final[dict[TraceFormat, tuple[str, str, str]]] = {
     "mooncake": ("timestamp", "input_length", "output_length"),
     "csv": ("timestamp_s", "input_tokens", "output_tokens"),
 }
-_JSON_ROWS: Final = 20_000
+_READING: Final[dict[str, Any]] = {"delimiter": ",", "comments": None, "quotechar": '"', "ndmin": 2}
 
 Raw = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
@@ -136,42 +138,40 @@ def _places(header: Sequence[str], names: tuple[str, str, str], path: str) -> li
 
 
 def _fast_csv(text: str, places: Sequence[int]) -> Raw:
-    options: dict[str, Any] = {
-        "delimiter": ",",
-        "skiprows": 1,
-        "comments": None,
-        "quotechar": '"',
-        "ndmin": 2,
-    }
     rows = csv.reader(io.StringIO(text[:65_536]))
     next(rows, None)
     first = next((row for row in rows if row), None)
     if first is None:
         return np.empty(0), np.empty(0), np.empty(0)
+    body = [block for block in blocks(text, text.find("\n") + 1) if not block.isspace()]
     if is_number(first[places[0]]):
-        table = np.loadtxt(io.StringIO(text), usecols=places, **options)
+        table = np.concatenate([_numbers(block, places) for block in body])
         return table[:, 0], table[:, 1], table[:, 2]
-    tokens = np.loadtxt(io.StringIO(text), usecols=places[1:], **options)
-    dates = np.loadtxt(io.StringIO(text), usecols=places[:1], dtype="U40", **options)[:, 0]
-    return _seconds(dates), tokens[:, 0], tokens[:, 1]
+    tokens = np.concatenate([_numbers(block, places[1:]) for block in body])
+    instants_ns = np.concatenate([_instants_ns(block, places[0]) for block in body])
+    return (instants_ns - instants_ns[0]) / 1e9, tokens[:, 0], tokens[:, 1]
 
 
-def _seconds(dates: NDArray[np.str_]) -> NDArray[np.float64]:
-    """Dates and times in UTC as seconds since the first of them."""
+def _numbers(block: str, places: Sequence[int]) -> NDArray[np.float64]:
+    return np.loadtxt(io.StringIO(block), usecols=places, **_READING)
+
+
+def _instants_ns(block: str, place: int) -> NDArray[np.int64]:
+    """Dates and times in UTC as nanoseconds since 1970."""
+    dates = np.loadtxt(io.StringIO(block), usecols=[place], dtype="U40", **_READING)[:, 0]
     if any(not date[-1:].isdigit() or date[-6:-5] in ("+", "-") for date in (dates[0], dates[-1])):
         dates = np.array([re.sub(r"(Z|[+-]00:?00)$", "", date) for date in dates])
-    instants = dates.astype("datetime64[ns]").astype(np.int64)
-    seconds: NDArray[np.float64] = (instants - instants[0]) / 1e9
-    return seconds
+    return dates.astype("datetime64[ns]").astype(np.int64)
 
 
 def _json_columns(text: str, path: str) -> tuple[Raw, Chains | None]:
-    lines = [line for line in text.split("\n") if line and not line.isspace()]
     names = NAMES["mooncake"]
     parts: list[NDArray[np.float64]] = []
     chains: list[Chains] = []
-    for begin in range(0, len(lines), _JSON_ROWS):
-        chunk = lines[begin : begin + _JSON_ROWS]
+    for block in blocks(text, quoted=False):
+        chunk = [line for line in block.split("\n") if line and not line.isspace()]
+        if not chunk:
+            continue
         try:
             rows = json.loads("[" + ",".join(chunk) + "]")
             if len(rows) != len(chunk):

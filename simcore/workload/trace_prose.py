@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Sequence
 from typing import Any, Final
 
 from simcore.errors import InputError
+from simcore.workload.text_blocks import lines
 
 TEXT_NAMES: Final = frozenset(
     "prompt prompts completion completions response responses text content contents message messages body "
@@ -22,7 +22,7 @@ def refuse_prose(text: str, header: Sequence[str], places: Sequence[int], path: 
     """Refuse columns that are named like prompt text, or that hold prose."""
     unread = [place for place in range(len(header)) if place not in places]
     guilty = [header[place] for place in unread if header[place].lower() in TEXT_NAMES]
-    for number, row in enumerate(csv.reader(io.StringIO(text))):
+    for number, row in enumerate(csv.reader(lines(text))):
         if number > _LOOKED_AT_ROWS:
             break
         guilty += [

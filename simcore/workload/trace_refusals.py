@@ -7,7 +7,6 @@ is counted. The same walk finds the lines of rows that are left out.
 from __future__ import annotations
 
 import csv
-import io
 import json
 import math
 import re
@@ -17,6 +16,7 @@ from typing import Any, Final
 from simcore.errors import InputError, Message, Phrases
 from simcore.workload.block_hashes import HASHES_NAME, chains_of
 from simcore.workload.lengths import MAX_TOKENS
+from simcore.workload.text_blocks import lines
 from simcore.workload.trace_prose import refuse_prose_keys
 
 _SHOWN: Final = 5
@@ -129,7 +129,7 @@ def line_numbers(text: str, rows: Sequence[int], *, json_lines: bool) -> list[in
 
 def _csv_rows(text: str) -> Iterator[tuple[int, list[str]]]:
     """Rows below the header with their first lines; a quoted cell may go on over several."""
-    reader = csv.reader(io.StringIO(text))
+    reader = csv.reader(lines(text))
     next(reader, None)
     before = reader.line_num
     for row in reader:
@@ -139,9 +139,9 @@ def _csv_rows(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _json_rows(text: str) -> Iterator[tuple[int, str]]:
-    for line, written in enumerate(text.split("\n"), start=1):
-        if written and not written.isspace():
-            yield line, written
+    for line, written in enumerate(lines(text, quoted=False), start=1):
+        if not written.isspace():
+            yield line, written.removesuffix("\n")
 
 
 def _complaint(cell: str | None, *, instant: bool, dated: bool) -> Message | None:
