@@ -257,7 +257,7 @@ def _write_records(planned: Plan, result: Result, file: str) -> None:
     assert result.records is not None, "whatever serves has records"
     columns = record_columns(
         result.records,
-        front_end_s=planned.serving.pool.step_table.front_end_s,
+        front_end_s=planned.serving.front_end_s,
         classes=[one.name for one in planned.scenario.workload.classes],
         class_of=planned.serving.inputs.requests.class_of,
     )

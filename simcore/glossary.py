@@ -522,6 +522,62 @@ _METRICS: Final = (
         better="down",
     ),
     _entry(
+        "serving.kv_wait_s",
+        "Wait for room in decode",
+        "From the end of a prompt until a decode replica has reserved memory for its KV.",
+        better="down",
+    ),
+    _entry(
+        "serving.kv_transfer_s",
+        "KV transfer",
+        "From that reservation until the KV has landed, waiting for both ends of the link included.",
+        better="down",
+    ),
+    _entry(
+        "serving.kv_transfer_alone_s",
+        "KV transfer, alone",
+        "KV of a mean prompt over an idle link.",
+        better="down",
+    ),
+    _entry(
+        "serving.prefill_busy_fraction",
+        "Prefill busy",
+        "Share of time in which prefill replicas run an iteration.",
+    ),
+    _entry(
+        "serving.decode_busy_fraction",
+        "Decode busy",
+        "Share of time in which decode replicas run an iteration.",
+    ),
+    _entry(
+        "serving.prefill_replica_count",
+        "Prefill replicas",
+        "Replicas that only prefill.",
+    ),
+    _entry(
+        "serving.decode_replica_count",
+        "Decode replicas",
+        "Replicas that only decode.",
+    ),
+    _entry(
+        "serving.prefill_capacity_request_per_s",
+        "Capacity of prefill",
+        "Requests per second that the prefill replicas carry at saturation.",
+        better="up",
+    ),
+    _entry(
+        "serving.decode_capacity_request_per_s",
+        "Capacity of decode",
+        "Requests per second that the decode replicas carry at saturation.",
+        better="up",
+    ),
+    _entry(
+        "serving.kv_link_capacity_request_per_s",
+        "Capacity of the KV link",
+        "Requests per second whose KV the link between the pools carries at saturation.",
+        better="up",
+    ),
+    _entry(
         "serving.request_per_s",
         "Requests served",
         "Finished requests per second of simulated time.",

@@ -19,7 +19,7 @@ import numpy as np
 
 from simcore.errors import Message
 from simcore.glossary import statistic
-from simcore.plan import ENGINE_VERSION, Plan, ServingPlan, TrainingPlan
+from simcore.plan import ENGINE_VERSION, Plan, PoolPlan, ServingPlan, TrainingPlan
 from simcore.plan.bands import serving_bands
 from simcore.plan.kv_tiers import tier_metrics, tier_rows
 from simcore.plan.prefixes import prefix_chains
@@ -29,14 +29,15 @@ from simcore.plan.slices import replica_hosts
 from simcore.plan.training import utilisation_term
 from simcore.plan.training_bands import training_bands
 from simcore.reliability import replica_availability_term
+from simcore.serving.apart import apart_metrics
 from simcore.serving.by_class import class_rows, promised_times
 from simcore.serving.class_series import class_series
 from simcore.serving.engine import Engine
 from simcore.serving.estimate import disagreement
 from simcore.serving.intervals import mean_metrics, replication_rows, steady_rows
-from simcore.serving.metrics import ServingMetrics, serving_metrics
+from simcore.serving.metrics import PoolUse, ServingMetrics, serving_metrics
 from simcore.serving.queue_order import ranks, starvation
-from simcore.serving.records import Records, Totals
+from simcore.serving.records import Records, Totals, Transfers
 from simcore.serving.state import FINISHED
 from simcore.why import Term, simulated
 
@@ -195,7 +196,9 @@ def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEven
     warnings = (
         *first.outcome.warnings,
         *disagreement(plan.metrics, metrics),
-        *starvation(serving.pool.scheduler.queue, records, slo_ttft_s=plan.scenario.workload.slo.ttft_s),
+        *starvation(
+            serving.sides[0][1].scheduler.queue, records, slo_ttft_s=plan.scenario.workload.slo.ttft_s
+        ),
     )
     emit(
         "stage",
@@ -221,15 +224,17 @@ def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEven
 
 
 def _served(plan: Plan, serving: ServingPlan, emit: OnEvent) -> tuple[_Served, Records]:
-    series, records, totals = _ran(plan, serving, emit)
-    outcome = _outcome(plan, serving, records, totals)
+    series, records, pool_totals, transfers = _ran(plan, serving, emit)
+    totals = Totals.of_all(pool_totals)
+    outcome = _outcome(plan, serving, records, pool_totals)
     chip_time = partition(plan, serving, outcome)
     tokens = totals.prefill_token_sum + totals.decode_sequence_sum
     found = _Served(
         metrics={
             **outcome.metrics,
             **_time_metrics(chip_time, outcome),
-            "serving.replica_count": serving.pool.replica_count,
+            "serving.replica_count": serving.replica_count,
+            **({} if transfers is None else apart_metrics(transfers, pool_totals)),
             **tier_metrics(serving, totals, float(records.output_tokens[records.status == FINISHED].sum())),
         },
         chip_time=chip_time,
@@ -245,11 +250,11 @@ def _served(plan: Plan, serving: ServingPlan, emit: OnEvent) -> tuple[_Served, R
 
 def _ran(
     plan: Plan, serving: ServingPlan, emit: OnEvent
-) -> tuple[dict[str, dict[str, Any]], Records, Totals]:
-    """Series, records and totals of an engine that is gone when they are read: its state is as large as they."""
+) -> tuple[dict[str, dict[str, Any]], Records, list[Totals], Transfers | None]:
+    """Series, records, totals by pool and transfers of an engine that is gone when they are read: it is as large."""
     engine = _engine(plan, serving)
     series = _streamed(engine, len(serving.inputs.requests), emit)
-    return series, engine.records(), engine.totals()
+    return series, engine.records(), engine.pool_totals(), engine.transfers()
 
 
 def _serving_tables(serving: ServingPlan, runs: Sequence[_Served], records: Records) -> dict[str, Any]:
@@ -264,7 +269,7 @@ def _serving_tables(serving: ServingPlan, runs: Sequence[_Served], records: Reco
         found["classes"] = [mean_metrics(rows) for rows in zip(*(run.classes for run in runs), strict=True)]
     if first.tiers:
         found["kv_tiers"] = list(first.tiers)
-    if steady := steady_rows(records, serving.pool.step_table.front_end_s):
+    if steady := steady_rows(records, serving.front_end_s):
         found["steady_state"] = steady
     return found
 
@@ -274,23 +279,24 @@ def _mean(shares: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _engine(plan: Plan, serving: ServingPlan) -> Engine:
-    pool, spec = serving.pool, serving.inputs.spec.scheduler
+    (inputs, pool), prefill = serving.sides[0], serving.prefill
     return Engine(
-        [lane_pool(pool)],
+        [lane_pool(one) for one in serving.pools],
         block_size_tokens=pool.kv.block_size_tokens,
-        router=serving.inputs.spec.router,
-        requests=serving.inputs.requests,
+        router=inputs.spec.router,
+        requests=inputs.requests,
         reservation=pool.reservation,
         chains=prefix_chains(serving),
-        admission=serving.inputs.spec.admission,
+        admission=inputs.spec.admission,
         seed=plan.seed,
         ranks=ranks(
             pool.scheduler.queue,
-            serving.inputs.requests,
+            inputs.requests,
             classes=plan.scenario.workload.classes,
-            prediction_cv=getattr(spec, "prediction_cv", 0.0),
+            prediction_cv=getattr(inputs.spec.scheduler, "prediction_cv", 0.0),
             seed=plan.seed,
         ),
+        link=None if prefill is None else prefill.link.link,
     )
 
 
@@ -313,21 +319,28 @@ def _streamed(engine: Engine, request_count: int, emit: OnEvent) -> dict[str, di
     return {"serving": {name: np.concatenate([part[name] for part in parts]) for name in names}}
 
 
-def _outcome(plan: Plan, serving: ServingPlan, records: Records, totals: Totals) -> ServingMetrics:
-    pool = serving.pool
+def _outcome(
+    plan: Plan, serving: ServingPlan, records: Records, pool_totals: Sequence[Totals]
+) -> ServingMetrics:
     workload = plan.scenario.workload
     slo_ttft_s, slo_tpot_s = promised_times(workload.classes, workload.slo, serving.inputs.requests.class_of)
     return serving_metrics(
         records,
-        totals,
-        pool.step_table,
+        [_use(serving, pool, did) for pool, did in zip(serving.pools, pool_totals, strict=True)],
         slo_ttft_s=slo_ttft_s,
         slo_tpot_s=slo_tpot_s,
-        capacity_request_per_s=pool.operating_point.capacity_request_per_s,
+        capacity_request_per_s=serving.capacity.value,
         closed_loop=serving.inputs.requests.concurrency > 0,
-        reservation=pool.reservation,
+        reservation=serving.pool.reservation,
         chip_count=plan.fabric.chip_count,
-        chips_per_replica=pool.parallelism.rank_chip_count // pool.parallelism.pp,
+    )
+
+
+def _use(serving: ServingPlan, pool: PoolPlan, totals: Totals) -> PoolUse:
+    return PoolUse(
+        totals=totals,
+        table=pool.step_table,
+        chips_per_lane=pool.parallelism.rank_chip_count // pool.parallelism.pp,
         peak_flop_per_s=pool.chip.peak_flop_per_s(serving.inputs.weights_dtype),
         hbm_bytes_per_s=pool.chip.hbm_bytes_per_s,
     )
@@ -335,7 +348,7 @@ def _outcome(plan: Plan, serving: ServingPlan, records: Records, totals: Totals)
 
 def partition(plan: Plan, serving: ServingPlan, outcome: ServingMetrics) -> dict[str, float]:
     """Shares of owned chip time by resource; they sum to 1."""
-    allocated = serving.pool.chip_count / plan.fabric.chip_count
+    allocated = serving.chip_count / plan.fabric.chip_count
     up = replica_availability_term(
         host_availability_fraction=plan.scenario.reliability.host_availability_fraction,
         hosts_per_replica=replica_hosts(serving.pool.parallelism.replica_chip_count, serving.inputs.server),
@@ -390,7 +403,7 @@ def _class_rows(
         classes=workload.classes,
         common=workload.slo,
         class_of=class_of,
-        front_end_s=serving.pool.step_table.front_end_s,
+        front_end_s=serving.front_end_s,
         makespan_s=totals.makespan_s,
     )
 
@@ -404,7 +417,7 @@ def _class_series(plan: Plan, serving: ServingPlan, records: Records) -> dict[st
         records,
         classes=plan.scenario.workload.classes,
         class_of=class_of,
-        front_end_s=serving.pool.step_table.front_end_s,
+        front_end_s=serving.front_end_s,
     )
     return {"serving_classes": dict(found)} if found else {}
 

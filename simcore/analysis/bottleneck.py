@@ -8,7 +8,7 @@ takes over, and the row says who.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from simcore.analysis.training import double_training, training_closing, trainin
 from simcore.compute.steps import decode_shares
 from simcore.errors import Message
 from simcore.plan import Plan, PoolPlan, ServingPlan, TrainingPlan
-from simcore.plan.serving import build_pool
+from simcore.plan.disaggregated import rebuilt
 from simcore.simulate import OnEvent, Result
 from simcore.why import Term, leaf
 
@@ -122,28 +122,33 @@ def _event(message: Message) -> dict[str, Any]:
 
 
 def _resources(serving: ServingPlan) -> tuple[str, ...]:
-    """The figures of a chip, of links only where chips talk; and its NICs, where a step waits for them."""
-    alone = serving.inputs.parallelism.tp_ranks == 1 and serving.pool.exchange_tier is None
+    """The figures of a chip, of links only where chips talk; and its NICs, where a step or KV waits for them."""
+    pools = serving.pools
+    alone = all(pool.parallelism.tp_ranks == 1 and pool.exchange_tier is None for pool in pools)
     found = tuple(name for name in FIGURES if not (alone and name == "scaleup"))
-    return found if serving.pool.step_table.scaleout_s is None else (*found, "scaleout")
+    crosses = serving.prefill is not None or any(pool.step_table.scaleout_s is not None for pool in pools)
+    return (*found, "scaleout") if crosses else found
 
 
 def double(serving: ServingPlan, resource: str, *, factor: float = 2.0) -> Doubling:
     """The same pool with one resource `factor` times as large."""
-    before, inputs = serving.pool, serving.inputs
     if resource == "scaleout":
-        server = inputs.server
+        server = serving.inputs.server
         faster = replace(server, nic_bytes_per_s=server.nic_bytes_per_s * factor)
-        after = build_pool(replace(inputs, server=faster), before.chip)
+        after = rebuilt(serving, serving.pool.chip, server=faster)
     else:
-        after = build_pool(inputs, scaled_chip(before.chip, resource, factor))
+        after = rebuilt(serving, scaled_chip(serving.pool.chip, resource, factor))
     return Doubling(
         resource=resource,
-        gain_ratio=_ratio(after, before, lambda pool: pool.operating_point.capacity_request_per_s),
-        decode_step_ratio=_decode_s(after, before) / _decode_s(before, before),
-        prefill_step_ratio=_ratio(after, before, lambda pool: pool.terms["compute.prefill_step_s"].value),
-        next_bottleneck=after.bound,
+        gain_ratio=_ratio(after.capacity.value, serving.capacity.value),
+        decode_step_ratio=_decode_s(after.pool, serving.pool) / _decode_s(serving.pool, serving.pool),
+        prefill_step_ratio=_ratio(_prefill_s(after), _prefill_s(serving)),
+        next_bottleneck=after.pool.bound,
     )
+
+
+def _prefill_s(serving: ServingPlan) -> float:
+    return serving.pools[0].terms["compute.prefill_step_s"].value
 
 
 def _decode_s(pool: PoolPlan, at: PoolPlan) -> float:
@@ -153,13 +158,12 @@ def _decode_s(pool: PoolPlan, at: PoolPlan) -> float:
     return decode_shares(pool.step_table, batch=batch, context_tokens=point.context_tokens).step_s
 
 
-def _ratio(after: PoolPlan, before: PoolPlan, value: Callable[[PoolPlan], float]) -> float:
-    base = value(before)
-    return value(after) / base if base else 1.0
+def _ratio(after: float, before: float) -> float:
+    return after / before if before else 1.0
 
 
 def _why(serving: ServingPlan, name: str, value: float) -> Term:
-    capacity = serving.pool.operating_point.capacity_request_per_s
+    capacity = serving.capacity.value
     now = leaf(capacity, "capacity_request_per_s", kind="derived", source="closed form, as planned")
     then = leaf(
         value * capacity,

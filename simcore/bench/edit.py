@@ -56,7 +56,7 @@ def _rate_at(load_ratio: float) -> float:
     planned = plan(_scenario(1.0))
     analyse(planned, simulate(planned))
     assert planned.serving is not None, "the benchmark's scenario serves"
-    return load_ratio * planned.serving.pool.operating_point.capacity_request_per_s
+    return load_ratio * planned.serving.capacity.value
 
 
 def _scenario(request_per_s: float) -> Scenario:

@@ -23,7 +23,7 @@ from simcore.plan import Plan, ServingPlan, plan
 from simcore.plan.serving import lane_block_count, lane_pool
 from simcore.scenario import Scenario
 from simcore.serving.engine import Engine
-from simcore.serving.metrics import ServingMetrics, serving_metrics
+from simcore.serving.metrics import PoolUse, ServingMetrics, serving_metrics
 from simcore.serving.records import Totals
 
 REQUESTS: Final = 100_000
@@ -124,18 +124,21 @@ def engine_run(planned: Plan) -> Outcome:
 def _metrics(planned: Plan, engine: Engine, totals: Totals, table: StepTimeTable) -> ServingMetrics:
     slo = planned.scenario.workload.slo
     pool = _serving(planned).pool
+    use = PoolUse(
+        totals=totals,
+        table=table,
+        chips_per_lane=1,
+        peak_flop_per_s=pool.chip.bf16_flop_per_s,
+        hbm_bytes_per_s=pool.chip.hbm_bytes_per_s,
+    )
     return serving_metrics(
         engine.records(),
-        totals,
-        table,
+        [use],
         slo_ttft_s=slo.ttft_s,
         slo_tpot_s=slo.tpot_s,
         capacity_request_per_s=pool.operating_point.capacity_request_per_s,
         closed_loop=False,
         chip_count=planned.fabric.chip_count,
-        chips_per_replica=1,
-        peak_flop_per_s=pool.chip.bf16_flop_per_s,
-        hbm_bytes_per_s=pool.chip.hbm_bytes_per_s,
     )
 
 

@@ -8,10 +8,13 @@ system cannot exist or cannot hold its work.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from simcore.catalog import Catalog, default_catalog
 from simcore.catalog.catalog import CLASS_DEFAULT
+from simcore.catalog.types import Chip
 from simcore.cost import CostModel, cost_model, switch_for
 from simcore.errors import InputError, Message
 from simcore.fabric import Fabric, build_fabric
@@ -26,6 +29,7 @@ from simcore.plan.closed_forms import (
     pool_terms,
 )
 from simcore.plan.digest import ENGINE_VERSION, digest_of
+from simcore.plan.disaggregated import Resolve, plan_apart
 from simcore.plan.kv_tiers import tier_warnings
 from simcore.plan.prefixes import check_prefix_caching, prefix_warnings
 from simcore.plan.requests import requests_of
@@ -45,11 +49,11 @@ from simcore.plan.types import OperatingPoint, Plan, PoolInputs, PoolPlan, Servi
 from simcore.plan.unused import unused_inputs
 from simcore.scenario import Scenario
 from simcore.scenario.schema import Workload
+from simcore.serving.schedulers.disaggregated import Disaggregated
 from simcore.workload.arrivals import ArrivalPreset, Trace
 from simcore.workload.fitted import Fitted
 from simcore.workload.lengths import Preset
 from simcore.workload.presets import length_presets
-from simcore.workload.requests import Requests
 from simcore.workload.traces import TraceTable
 
 __all__ = ["ENGINE_VERSION", "OperatingPoint", "Plan", "PoolPlan", "ServingPlan", "TrainingPlan", "plan"]
@@ -148,17 +152,16 @@ def _serving(
     engine = engine_constants(spec.engine)
     weights_dtype = architecture.weights_dtype if spec.weights_dtype == "auto" else spec.weights_dtype
     kv_dtype = (architecture.kv_dtype or "bf16") if spec.kv.dtype == "auto" else spec.kv.dtype
-    parallelism = resolve_parallelism(
-        spec,
-        architecture,
-        hardware.chip,
-        hardware.server,
+    resolve = partial(
+        resolve_parallelism,
+        architecture=architecture,
+        chip=hardware.chip,
+        server=hardware.server,
         chip_count=chip_count,
         engine=engine,
         weights_dtype=weights_dtype,
         kv_dtype=kv_dtype,
     )
-    replicas = _replica_count(spec.replica_count, parallelism.replica_chip_count, chip_count)
     requests = requests_of(scenario, architecture.max_position, seed=scenario.run.seed, trace=trace)
     inputs = PoolInputs(
         architecture=architecture,
@@ -169,16 +172,15 @@ def _serving(
         reference_scaleup_bytes_per_s=hardware.reference_scaleup_bytes_per_s,
         spec=spec,
         engine=engine,
-        parallelism=parallelism,
+        parallelism=spec.parallelism,
         weights_dtype=weights_dtype,
         kv_dtype=kv_dtype,
-        replica_count=replicas,
+        replica_count=1,
         requests=requests,
         other_chips=catalog.chips,
     )
-    pool = build_pool(inputs, hardware.chip)
-    idle = chip_count - pool.chip_count
-    planned = ServingPlan(inputs=inputs, pool=pool, idle_chip_count=idle)
+    planner = plan_apart if isinstance(spec.scheduler, Disaggregated) else _plan_together
+    planned = planner(inputs, hardware.chip, chip_count=chip_count, resolve=resolve)
     return planned, [
         *warnings,
         *extrapolation(planned),
@@ -186,8 +188,17 @@ def _serving(
         *length_warnings(spec.max_model_len, architecture),
         *prefix_warnings(spec, requests),
         *tier_warnings(spec.kv),
-        *_serving_warnings(requests, idle, pool, spec.kv.allocator),
+        *_serving_warnings(planned, spec.kv.allocator),
     ]
+
+
+def _plan_together(common: PoolInputs, chip: Chip, *, chip_count: int, resolve: Resolve) -> ServingPlan:
+    """One pool of equal replicas."""
+    spec, parallelism = common.spec, resolve(common.spec)
+    replicas = _replica_count(spec.replica_count, parallelism.replica_chip_count, chip_count)
+    inputs = replace(common, parallelism=parallelism, replica_count=replicas)
+    pool = build_pool(inputs, chip)
+    return ServingPlan(inputs=inputs, pool=pool, idle_chip_count=chip_count - pool.chip_count)
 
 
 def _replica_count(wanted: int | str, replica_chip_count: int, chip_count: int) -> int:
@@ -221,24 +232,10 @@ def _trace_warnings(trace: TraceTable | None) -> list[Message]:
     ]
 
 
-def _serving_warnings(
-    requests: Requests, idle: int, pool: PoolPlan, allocator: AllocatorKind
-) -> list[Message]:
-    found = []
-    if idle:
-        found.append(
-            Message(
-                code="chips.idle",
-                template="{idle} of {owned} chips are idle: {replicas} replica(s) of {each} use the rest",
-                params={
-                    "idle": idle,
-                    "owned": idle + pool.chip_count,
-                    "replicas": pool.replica_count,
-                    "each": pool.parallelism.replica_chip_count,
-                },
-                path="hardware.chip_count",
-            )
-        )
+def _serving_warnings(planned: ServingPlan, allocator: AllocatorKind) -> list[Message]:
+    found, requests = [], planned.inputs.requests
+    if planned.idle_chip_count:
+        found.append(_idle(planned))
     if requests.clipped_count:
         found.append(
             Message(
@@ -248,16 +245,7 @@ def _serving_warnings(
                 path="workload.lengths",
             )
         )
-    if pool.collective_tier == "scaleout":
-        found.append(
-            Message(
-                code="tp.crosses_domain",
-                template="{tp} tensor parallel ranks do not share one scale-up domain: every all-reduce crosses "
-                "the network; pipeline stages (pp) between servers need far less of it",
-                params={"tp": pool.parallelism.tp_ranks},
-                path="serving.parallelism.tp",
-            )
-        )
+    found += [_crossing(pool) for pool in planned.pools if pool.collective_tier == "scaleout"]
     if allocator in READS_TRUE_LENGTH:
         found.append(
             Message(
@@ -268,26 +256,65 @@ def _serving_warnings(
                 path="serving.kv.allocator",
             )
         )
-    if pool.exchange_tier is not None:
-        found.append(
-            Message(
-                code="dp.mean_field",
-                template="each of {dp} data parallel ranks is taken to carry as many tokens as the others: waiting "
-                "for a fuller rank is not modelled",
-                params={"dp": pool.parallelism.dp},
-                path="serving.parallelism.dp",
-            )
-        )
-    if pool.parallelism.pp > 1:
+    found += [_mean_field(pool) for pool in planned.pools if pool.exchange_tier is not None]
+    staged = max(pool.parallelism.pp for pool in planned.pools)
+    if staged > 1:
         found.append(
             Message(
                 code="pipeline.lanes",
                 template="{pp} batches in flight are modelled as lanes with an even share of KV and seats each",
-                params={"pp": pool.parallelism.pp},
+                params={"pp": staged},
                 path="serving.parallelism.pp",
             )
         )
     return found
+
+
+def _idle(planned: ServingPlan) -> Message:
+    owned, idle = planned.chip_count + planned.idle_chip_count, planned.idle_chip_count
+    if planned.prefill is not None:
+        return Message(
+            code="chips.idle_apart",
+            template="{idle} of {owned} chips are idle: {prefill} prefill and {decode} decode replica(s) use the rest",
+            params={
+                "idle": idle,
+                "owned": owned,
+                "prefill": planned.prefill.pool.replica_count,
+                "decode": planned.pool.replica_count,
+            },
+            path="hardware.chip_count",
+        )
+    return Message(
+        code="chips.idle",
+        template="{idle} of {owned} chips are idle: {replicas} replica(s) of {each} use the rest",
+        params={
+            "idle": idle,
+            "owned": owned,
+            "replicas": planned.pool.replica_count,
+            "each": planned.pool.parallelism.replica_chip_count,
+        },
+        path="hardware.chip_count",
+    )
+
+
+def _mean_field(pool: PoolPlan) -> Message:
+    return Message(
+        code="dp.mean_field",
+        template="each of {dp} data parallel ranks is taken to carry as many tokens as the others: waiting "
+        "for a fuller rank is not modelled",
+        params={"dp": pool.parallelism.dp},
+        path="serving.parallelism.dp",
+    )
+
+
+def _crossing(pool: PoolPlan) -> Message:
+    return Message(
+        code="tp.crosses_domain",
+        template="{tp} tensor parallel ranks do not share one scale-up domain: every all-reduce crosses "
+        "the network; pipeline stages (pp) between servers need far less of it",
+        params={"tp": pool.parallelism.tp_ranks},
+        path="serving.parallelism.tp",
+    )
 
 
 def _resolved(hardware: Hardware, fabric: Fabric, serving: ServingPlan | None) -> dict[str, Any]:
@@ -299,17 +326,26 @@ def _resolved(hardware: Hardware, fabric: Fabric, serving: ServingPlan | None) -
     for key, value in hardware.topology.model_dump(mode="json").items():
         found[f"topology.{key}"] = _chosen(key, value, fabric)
     if serving is not None:
-        pool = serving.pool
+        for pool in serving.pools:
+            found |= _resolved_pool(pool)
         found |= {
-            "serving.parallelism.tp": pool.parallelism.tp_ranks,
-            "serving.replica_count": pool.replica_count,
-            "serving.scheduler.max_num_seqs": pool.kv.max_num_seqs,
-            "serving.scheduler.max_num_batched_tokens": pool.kv.max_num_batched_tokens,
-            "serving.max_model_len": pool.kv.max_model_len,
+            "serving.max_model_len": min(pool.kv.max_model_len for pool in serving.pools),
             "serving.weights_dtype": serving.inputs.weights_dtype,
             "serving.kv.dtype": serving.inputs.kv_dtype,
         }
     return found
+
+
+def _resolved_pool(pool: PoolPlan) -> dict[str, Any]:
+    apart = pool.role != "both"
+    batching = f"serving.scheduler.{pool.role}" if apart else "serving.scheduler"
+    own = batching if apart else "serving"
+    return {
+        f"{own}.parallelism.tp": pool.parallelism.tp_ranks,
+        f"{own}.replica_count": pool.replica_count,
+        f"{batching}.max_num_seqs": pool.kv.max_num_seqs,
+        f"{batching}.max_num_batched_tokens": pool.kv.max_num_batched_tokens,
+    }
 
 
 def _chosen(key: str, value: Any, fabric: Fabric) -> Any:

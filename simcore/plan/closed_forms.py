@@ -12,6 +12,7 @@ from simcore.fabric.collectives import OPERATIONS, bus_factor, collective_s, int
 from simcore.memory.budget import waterfall
 from simcore.memory.rank import RankBudget
 from simcore.memory.weights import rank_weight_bytes
+from simcore.plan.disaggregated import apart_terms
 from simcore.plan.exchange import random_imbalance
 from simcore.plan.offload import offload_tables, offload_terms
 from simcore.plan.operators import movement_terms, operator_tables
@@ -144,19 +145,15 @@ def pool_terms(serving: ServingPlan) -> dict[str, Term]:
         "memory.max_concurrency_at_max_len": _of_replica(serving, kv.max_concurrency),
         **pool.terms,
         **_imbalance_terms(serving),
+        **apart_terms(serving),
         **movement_terms(serving),
         "serving.replica_count": leaf(
-            pool.replica_count,
+            serving.replica_count,
             "replica_count",
             path="serving.replica_count",
             source="chips ÷ chips of a replica",
         ),
-        "serving.capacity_request_per_s": leaf(
-            pool.operating_point.capacity_request_per_s,
-            "capacity_request_per_s",
-            kind="derived",
-            source="the best steady state of the mean request, closed form (serving/capacity.py)",
-        ),
+        "serving.capacity_request_per_s": serving.capacity,
     }
     return {name: term.named(name) for name, term in found.items()}
 

@@ -77,11 +77,11 @@ def expected_hit_fraction(inputs: PoolInputs, lane_block_count: int) -> float:
 
 def prefix_chains(serving: ServingPlan) -> PrefixChains | None:
     """The chains that the engine follows; None without a prefix cache."""
-    inputs = serving.inputs
+    inputs, pool = serving.sides[0]
     if not inputs.spec.kv.enable_prefix_caching:
         return None
     requests = inputs.requests
     nothing = np.zeros(len(requests) + 1, np.int64), np.zeros(0, np.int64)
     return PrefixChains.of(
-        requests.chains or nothing, requests.input_tokens, block_size_tokens=serving.pool.kv.block_size_tokens
+        requests.chains or nothing, requests.input_tokens, block_size_tokens=pool.kv.block_size_tokens
     )

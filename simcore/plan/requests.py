@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from simcore.plan.serving import build_pool
+from simcore.plan.disaggregated import rebuilt
 from simcore.plan.types import Plan, ServingPlan
 from simcore.scenario import Scenario
 from simcore.scenario.schema import Workload
@@ -69,5 +69,4 @@ def _redrawn(scenario: Scenario, serving: ServingPlan, seed: int) -> ServingPlan
     if not are_drawn(scenario.workload):
         return serving
     requests = requests_of(scenario, serving.inputs.architecture.max_position, seed=seed)
-    inputs = replace(serving.inputs, requests=requests)
-    return replace(serving, inputs=inputs, pool=build_pool(inputs, serving.pool.chip))
+    return rebuilt(serving, serving.pool.chip, requests=requests)

@@ -33,6 +33,7 @@ from simcore.scenario.schema import Serving
 from simcore.serving.capacity import throughput_curve
 from simcore.serving.estimate import LaneLoad, latency_terms
 from simcore.serving.pools import LanePool
+from simcore.serving.records import Integers
 from simcore.serving.routers import lanes_used
 from simcore.serving.schedulers import SchedulerParameters
 from simcore.serving.tiers import KvTiers, quicker_blocks
@@ -58,7 +59,7 @@ def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
     point = _operating_point(inputs, table, scheduler, kv, promised, behind)
     model = _step_model(inputs, chip, scheduler)
     return PoolPlan(
-        role="both",
+        role=inputs.role,
         chip=chip,
         calibration=inputs.calibration,
         parallelism=inputs.parallelism,
@@ -104,8 +105,8 @@ def _budget_options(
         "weights_dtype": weights_dtype,
         "kv_dtype": kv_dtype,
         "gpu_memory_utilization": spec.kv.gpu_memory_utilization,
-        "max_num_seqs": _number(spec.scheduler.max_num_seqs),
-        "max_num_batched_tokens": _number(spec.scheduler.max_num_batched_tokens),
+        "max_num_seqs": _number(getattr(spec.scheduler, "max_num_seqs", None)),
+        "max_num_batched_tokens": _number(getattr(spec.scheduler, "max_num_batched_tokens", None)),
         "max_model_len": _number(spec.max_model_len),
         "block_size_tokens": spec.kv.block_size,
     }
@@ -113,10 +114,10 @@ def _budget_options(
 
 def resolve_parallelism(
     spec: Serving,
+    *,
     architecture: LlmArchitecture,
     chip: Chip,
     server: Server,
-    *,
     chip_count: int,
     engine: EngineConstants,
     weights_dtype: str,
@@ -213,6 +214,7 @@ def _check_chips(wanted: Parallelism, chip_count: int) -> None:
 
 def _scheduler(spec: Serving, kv: KvBudget) -> SchedulerParameters:
     lanes = _pp(kv)
+    assert spec.scheduler.kind != "disaggregated", "each of its pools batches by a scheduler of its own"
     return SchedulerParameters(
         kind=spec.scheduler.kind,
         max_num_seqs=max(1, kv.max_num_seqs // lanes),
@@ -323,18 +325,21 @@ def _operating_point(
     """The steady state that the offered load, or the users of a closed loop, keep one lane in."""
     requests, lanes = inputs.requests, _lane_count(inputs)
     kept = lane_block_count(kv, inputs.parallelism) + quicker_blocks(behind, table, requests.input_tokens)
+    answers = _tokens_made(inputs)
     curve = throughput_curve(
         table,
         scheduler=scheduler,
         block_count=lane_block_count(kv, inputs.parallelism),
         block_size_tokens=kv.block_size_tokens,
         input_tokens=requests.input_tokens,
-        output_tokens=requests.output_tokens,
+        output_tokens=answers,
+        prompts_come_computed=inputs.role == "decode",
         reserved_blocks=None if promised is None else promised.blocks,
         cached_fraction=expected_hit_fraction(inputs, kept),
     )
     offered = None if inputs.requests.concurrency else offered_request_per_s(requests)
     latency: dict[str, Term] = {}
+    lane: LaneLoad | None = None
     if offered is None:
         batch = float(min(inputs.requests.concurrency / lanes, curve.batch.max()))
     else:
@@ -343,9 +348,10 @@ def _operating_point(
             curve=curve,
             request_per_s=offered / lanes,
             input_tokens=requests.input_tokens,
-            output_tokens=requests.output_tokens,
+            output_tokens=answers,
         )
-        latency = latency_terms(lane, table, scheduler)
+        if inputs.role == "both":  # else what a request waits for is put together in plan/disaggregated.py
+            latency = latency_terms(lane, table, scheduler)
     return OperatingPoint(
         batch=max(1.0, batch),
         context_tokens=curve.mix.context_tokens or curve.mix.input_tokens,
@@ -353,7 +359,14 @@ def _operating_point(
         capacity_request_per_s=curve.capacity_request_per_s * lanes,
         offered_request_per_s=offered,
         latency_terms=latency,
+        load=lane if inputs.role != "both" else None,
     )
+
+
+def _tokens_made(inputs: PoolInputs) -> Integers:
+    """Tokens of each answer that this pool samples, the first in prefill: a decode pool makes them all in steps."""
+    outputs = inputs.requests.output_tokens
+    return {"both": outputs, "prefill": np.ones_like(outputs), "decode": outputs + 1}[inputs.role]
 
 
 def offered_request_per_s(requests: Requests) -> float:
@@ -374,6 +387,7 @@ def lane_pool(pool: PoolPlan) -> LanePool:
         block_count=lane_block_count(pool.kv, pool.parallelism),
         lane_count=pool.lane_count,
         lanes_per_replica=pool.parallelism.lanes_per_replica,
+        role=pool.role,
         tiers=pool.tiers,
     )
 

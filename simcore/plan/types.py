@@ -24,9 +24,13 @@ from simcore.parallelism import Parallelism
 from simcore.plan.training import TrainingPlan
 from simcore.scenario import Scenario
 from simcore.scenario.schema import Serving
+from simcore.serving.estimate import LaneLoad
+from simcore.serving.handover import KvLink
+from simcore.serving.pools import Role
 from simcore.serving.schedulers import SchedulerParameters
+from simcore.serving.schedulers.disaggregated import Disaggregated
 from simcore.serving.tiers import KvTiers
-from simcore.why import Term
+from simcore.why import Term, leaf, minimum
 from simcore.workload.requests import Requests
 
 CollectiveTier = Literal["scaleup", "scaleout"]
@@ -36,7 +40,7 @@ CollectiveTier = Literal["scaleup", "scaleout"]
 class PoolPlan:
     """Equal replicas of one model on one kind of chip."""
 
-    role: Literal["both", "prefill", "decode"]
+    role: Role
     chip: Chip
     calibration: Calibration
     parallelism: Parallelism
@@ -75,6 +79,7 @@ class OperatingPoint:
     capacity_request_per_s: float  # all lanes, saturated
     offered_request_per_s: float | None  # None for a closed loop
     latency_terms: Mapping[str, Term]  # what queueing expects there
+    load: LaneLoad | None = None  # of a lane that only prefills or decodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +99,27 @@ class PoolInputs:
     kv_dtype: str
     replica_count: int
     requests: Requests
+    role: Role = "both"
     other_chips: Mapping[str, Chip]  # what a suggestion may name where the model does not fit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KvLinkPlan:
+    """What KV moves over between two pools: as the engine takes it, and its closed forms."""
+
+    link: KvLink
+    transfer_s: Term  # of a mean prompt, nobody else sending
+    capacity_request_per_s: Term
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefillPlan:
+    """The pool that prefills, and the link from it."""
+
+    inputs: PoolInputs
+    pool: PoolPlan
+    link: KvLinkPlan
+    scheduler: Disaggregated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +129,46 @@ class ServingPlan:
     inputs: PoolInputs
     pool: PoolPlan
     idle_chip_count: int
+    prefill: PrefillPlan | None = None  # where `pool` only decodes
+
+    @property
+    def sides(self) -> tuple[tuple[PoolInputs, PoolPlan], ...]:
+        """The pools in the order in which a request passes them."""
+        own = (self.inputs, self.pool)
+        return (own,) if self.prefill is None else ((self.prefill.inputs, self.prefill.pool), own)
+
+    @property
+    def pools(self) -> tuple[PoolPlan, ...]:
+        return tuple(pool for _, pool in self.sides)
+
+    @property
+    def replica_count(self) -> int:
+        return sum(pool.replica_count for pool in self.pools)
+
+    @property
+    def chip_count(self) -> int:
+        return sum(pool.chip_count for pool in self.pools)
+
+    @property
+    def capacity(self) -> Term:
+        """Requests per second at saturation: what the least of the pools, and of the link between them, carries."""
+        each = [
+            leaf(
+                pool.operating_point.capacity_request_per_s,
+                "capacity_request_per_s" if pool.role == "both" else f"{pool.role}_capacity_request_per_s",
+                kind="derived",
+                source="the best steady state of the mean request, closed form (serving/capacity.py)",
+            )
+            for pool in self.pools
+        ]
+        if self.prefill is None:
+            return each[0]
+        return minimum(*each, self.prefill.link.capacity_request_per_s)
+
+    @property
+    def front_end_s(self) -> float:
+        """Every pool has servers of its own in front."""
+        return sum(pool.step_table.front_end_s for pool in self.pools)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,12 @@ _ALWAYS: Final = (
         template="has no effect: the cost of moving to another system is not computed",
     ),
 )
+_APART: Final = (
+    Unread(
+        path="serving.replica_count",
+        template="has no effect: serving.scheduler.prefill and .decode have replica counts of their own",
+    ),
+)
 _OF_A_SLICE: Final = tuple(
     f"reliability.{key}" for key in ("failures", "checkpoint_interval_s", "checkpoint_write_s", "restart_s")
 )
@@ -60,7 +66,7 @@ def unused_inputs(scenario: Scenario, fabric: Fabric) -> list[Message]:
     """One message per input that was set and is not read."""
     always = [
         Message(code="input.no_effect", template=unread.template, path=unread.path)
-        for unread in _ALWAYS
+        for unread in (*_ALWAYS, *(_APART if scenario.serving.scheduler.kind == "disaggregated" else ()))
         if _was_set(scenario, unread.path)
     ]
     return [

@@ -1,4 +1,5 @@
-"""The `vllm serve` line of a plan: what was simulated, ready to run, as its own importer reads it back.
+"""The `vllm serve` line of a plan, or the pair of one with prefill and decode apart: what was simulated, ready to run,
+as its own importer reads it back.
 
 Written out are the degrees that were resolved and every knob that the scenario sets; what stands at `auto` is
 left to the engine, whose default it is. Prefix caching is always said, because vLLM's own default is on. What
@@ -13,9 +14,11 @@ import shlex
 from typing import Any, Final
 
 from simcore.errors import InputError
-from simcore.plan import Plan, ServingPlan
-from simcore.scenario.schema import Serving
+from simcore.plan import Plan, PoolPlan, ServingPlan
+from simcore.plan.types import PoolInputs
 
+_CONNECTOR: Final = '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'
+_PORTS: Final[dict[str, str]] = {"prefill": "8100", "decode": "8200"}
 _DTYPE: Final = {"bf16": "bfloat16", "fp16": "float16"}
 _REPOSITORY: Final = re.compile(r"config\.json of (?P<id>[\w.-]+/[\w.-]+)")
 
@@ -39,17 +42,30 @@ def vllm_command(plan: Plan) -> str:
             allowed="vLLM 0.19",
         )
     model, comments = _model(plan, serving)
-    options = _options(plan.scenario.serving, serving)
     comments += _stored(plan.scenario.serving.weights_dtype)
     if serving.pool.scheduler.kind == "static_batch":
         comments.append("vLLM does not batch statically: this line serves with its own scheduler")
     if serving.pool.scheduler.queue == "shortest_predicted":
         comments.append("vLLM predicts no lengths: this line serves first come, first served")
-    comments += _beside_one_server(serving)
+    for inputs, pool in serving.sides:
+        comments += _beside_one_server(inputs, pool)
     if serving.pool.tiers is not None:
         comments.append("this line sends no KV to host memory or further tiers, as the scenario does")
-    lines = [f"vllm serve {shlex.quote(model)}", *(f"  {' '.join(words)}" for words in options)]
-    return "\n".join([*(f"# {line}" for line in comments), " \\\n".join(lines)]) + "\n"
+    if serving.prefill is not None:
+        comments.append(
+            "a proxy in front sends each prompt to a prefill server, then the request to a decode server"
+        )
+    commands = [_command(model, inputs, pool) for inputs, pool in serving.sides]
+    return "\n".join([*(f"# {line}" for line in comments), *commands]) + "\n"
+
+
+def _command(model: str, inputs: PoolInputs, pool: PoolPlan) -> str:
+    lines = [
+        f"vllm serve {shlex.quote(model)}",
+        *(f"  {' '.join(words)}" for words in _options(inputs, pool)),
+    ]
+    said = [] if pool.role == "both" else [f"# {pool.role}"]
+    return "\n".join([*said, " \\\n".join(lines)])
 
 
 def _model(plan: Plan, serving: ServingPlan) -> tuple[str, list[str]]:
@@ -62,15 +78,18 @@ def _model(plan: Plan, serving: ServingPlan) -> tuple[str, list[str]]:
     return name, [f"{name} is the scenario's name for the model: write the path or id of your checkpoint"]
 
 
-def _options(spec: Serving, serving: ServingPlan) -> list[list[str]]:
-    pool, kv = serving.pool, spec.kv
+def _options(inputs: PoolInputs, pool: PoolPlan) -> list[list[str]]:
+    spec, kv = inputs.spec, inputs.spec.kv
     said: list[tuple[str, Any]] = [
         ("--tensor-parallel-size", pool.parallelism.tp_ranks),
         ("--pipeline-parallel-size", _unless(pool.parallelism.pp, 1)),
-        ("--data-parallel-size", _unless(_data_parallel_size(serving), 1)),
+        ("--data-parallel-size", _unless(_data_parallel_size(inputs, pool), 1)),
         ("--max-model-len", _unless(spec.max_model_len, "auto")),
-        ("--max-num-seqs", _unless(spec.scheduler.max_num_seqs, "auto")),
-        ("--max-num-batched-tokens", _unless(spec.scheduler.max_num_batched_tokens, "auto")),
+        ("--max-num-seqs", _unless(getattr(spec.scheduler, "max_num_seqs", "auto"), "auto")),
+        (
+            "--max-num-batched-tokens",
+            _unless(getattr(spec.scheduler, "max_num_batched_tokens", "auto"), "auto"),
+        ),
         ("--long-prefill-token-threshold", pool.scheduler.long_prefill_token_threshold or None),
         ("--scheduling-policy", "priority" if pool.scheduler.queue == "priority" else None),
         ("--gpu-memory-utilization", f"{kv.gpu_memory_utilization:g}"),
@@ -87,20 +106,21 @@ def _options(spec: Serving, serving: ServingPlan) -> list[list[str]]:
     options.append(["--enable-prefix-caching" if kv.enable_prefix_caching else "--no-enable-prefix-caching"])
     if pool.scheduler.kind == "continuous":
         options.append(["--no-enable-chunked-prefill"])
+    if pool.role != "both":
+        options += [["--port", _PORTS[pool.role]], ["--kv-transfer-config", shlex.quote(_CONNECTOR)]]
     return options
 
 
-def _data_parallel_size(serving: ServingPlan) -> int:
+def _data_parallel_size(inputs: PoolInputs, pool: PoolPlan) -> int:
     """Replicas of a dense model are data parallel ranks to vLLM; those of experts would share them."""
-    pool = serving.pool
-    shares = pool.parallelism.dp > 1 or serving.inputs.architecture.is_moe
+    shares = pool.parallelism.dp > 1 or inputs.architecture.is_moe
     return pool.parallelism.dp if shares else pool.replica_count
 
 
-def _beside_one_server(serving: ServingPlan) -> list[str]:
-    pool, servers = serving.pool, serving.pool.replica_count
+def _beside_one_server(inputs: PoolInputs, pool: PoolPlan) -> list[str]:
+    servers = pool.replica_count
     found = []
-    if servers > 1 and _data_parallel_size(serving) != servers:
+    if servers > 1 and _data_parallel_size(inputs, pool) != servers:
         found.append(f"one of {servers} replicas: run this line on the chips of each, behind a router")
     if 1 < pool.parallelism.ep < pool.parallelism.expert_chip_count:
         found.append("vLLM gives whole experts to every chip: its expert parallel size is tp × dp, not ep")

@@ -61,8 +61,12 @@ def throughput_curve(
     output_tokens: Integers,
     reserved_blocks: Integers | None = None,
     cached_fraction: float = 0.0,
+    prompts_come_computed: bool = False,
 ) -> Curve:
-    """Steady states of one replica over the batches that seats, token budget and KV blocks allow."""
+    """Steady states of one replica over the batches that seats, token budget and KV blocks allow.
+
+    Where prompts come computed, with their KV, every iteration only decodes.
+    """
     mix = mix_of(
         input_tokens,
         output_tokens,
@@ -88,7 +92,10 @@ def throughput_curve(
     else:
         most = seats = min(seats, _sequences_promised(reserved_blocks, output_tokens, block_count))
     batch = np.unique(np.append(np.arange(1.0, most + 1), most))
-    if scheduler.kind == "continuous":
+    if prompts_come_computed:
+        ended = batch / mix.decode_steps
+        seconds = decode_s(table, mix, batch)
+    elif scheduler.kind == "continuous":
         ended = batch / mix.decode_steps  # requests per iteration
         together = _prompts_together(scheduler, mix, ended)
         seconds = decode_s(table, mix, batch) + ended / together * prompts_s(table, mix, together)

@@ -22,7 +22,7 @@ from simcore.serving.kernel import advance
 from simcore.serving.layout import enter_link, free_runs, put_behind, setups_of, step_times
 from simcore.serving.pools import LanePool
 from simcore.serving.prefix import PrefixChains, laid_out
-from simcore.serving.records import Floats, Integers, Records, Slice, Totals
+from simcore.serving.records import Floats, Integers, Records, Slice, Totals, Transfers
 from simcore.serving.routers import Router, lanes_used, routing_state, set_up
 from simcore.serving.seating import empty_lanes, widened
 from simcore.serving.tiers import tier_bases, tier_use
@@ -276,6 +276,17 @@ class Engine:
             preemption_count=np.ascontiguousarray(rows.preemptions),
             replica=np.ascontiguousarray(rows.replica),
             status=np.ascontiguousarray(rows.status),
+        )
+
+    def transfers(self) -> Transfers | None:
+        """The way of the KV from prefill to decode; None where every lane does both."""
+        if self._setup[0].role != state.PREFILL:
+            return None
+        hops = self._handover.hops
+        return Transfers(
+            prefilled_s=np.ascontiguousarray(hops.prefilled_s),
+            pulled_s=np.ascontiguousarray(hops.pulled_s),
+            landed_s=self._handover.landed_s,
         )
 
     def totals(self) -> Totals:

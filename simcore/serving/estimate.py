@@ -31,6 +31,7 @@ from simcore.errors import Message
 from simcore.serving.capacity import Curve, prompt_iterations_s
 from simcore.serving.records import Integers
 from simcore.serving.schedulers import SchedulerParameters
+from simcore.serving.step_means import prompts_s
 from simcore.why import Term, leaf, total
 
 TPOT_BAND: Final = 1.8  # a factor either way
@@ -96,6 +97,38 @@ def latency_terms(lane: LaneLoad, table: StepTimeTable, scheduler: SchedulerPara
     return {
         "serving.estimate.ttft_s": ttft_s.named("serving.estimate.ttft_s"),
         "serving.estimate.tpot_s": tpot_s.named("serving.estimate.tpot_s"),
+    }
+
+
+def apart_latency_terms(
+    prefill: LaneLoad, table: StepTimeTable, decode: LaneLoad, *, transfer: Term, front_end_s: float
+) -> dict[str, Term]:
+    """`serving.estimate.{ttft_s,tpot_s}` of prefill and decode apart, `table` being the step table of prefill.
+
+    Prompts wait for prompts, then for their KV on an idle link, for a seat, and for half an iteration; the first token
+    takes an iteration, as every other one does.
+    """
+    prompt_s = float(prompts_s(table, prefill.curve.mix, np.ones(1))[0])
+    batch = decode.batch
+    step = _leaf(
+        decode.iteration_s(batch), "iteration_s", source=f"mean-field iteration at a batch of {batch:.3g}"
+    )
+    ttft_s = total(
+        _leaf(_prompts_ahead_s(prefill, prompt_s), "prompts_ahead_s", source="M/G/1 over the prefill work"),
+        _leaf(prompt_s, "own_prompt_s", source="the prompt alone in a prefill step"),
+        transfer,
+        _leaf(_seat_wait_s(decode), "seat_wait_s", source="M/G/c over the sequences that a replica holds"),
+        _leaf(
+            -math.expm1(-batch) * 0.5 * step.value,
+            "iteration_rest_s",
+            source="half an iteration where the lane is busy",
+        ),
+        step,
+        _leaf(front_end_s, "front_end_s", source="the engine's front end, outside of all steps"),
+    )
+    return {
+        "serving.estimate.ttft_s": ttft_s.named("serving.estimate.ttft_s"),
+        "serving.estimate.tpot_s": step.named("serving.estimate.tpot_s"),
     }
 
 

@@ -9,7 +9,7 @@ and a warning says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -42,7 +42,7 @@ CDF_POINTS: Final = 201
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingMetrics:
-    """`metrics` by id; `cdfs` by name as columns; replica-seconds by resource; what to tell the user."""
+    """`metrics` by id; `cdfs` by name as columns; chip-seconds by resource; what to tell the user."""
 
     metrics: dict[str, float | int | str]
     cdfs: dict[str, dict[str, Floats]]
@@ -50,26 +50,35 @@ class ServingMetrics:
     warnings: tuple[Message, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolUse:
+    """What a pool of lanes did, and on what: chips of a lane, and the peaks of one."""
+
+    totals: Totals
+    table: StepTimeTable
+    chips_per_lane: int
+    peak_flop_per_s: float
+    hbm_bytes_per_s: float
+
+
 def serving_metrics(
     records: Records,
-    totals: Totals,
-    table: StepTimeTable,
+    uses: Sequence[PoolUse],
     *,
     slo_ttft_s: Limit,
     slo_tpot_s: Limit,
     capacity_request_per_s: float,
     closed_loop: bool,
     chip_count: int,
-    chips_per_replica: int,
-    peak_flop_per_s: float,
-    hbm_bytes_per_s: float,
     reservation: Reservation | None = None,
 ) -> ServingMetrics:
-    """Everything that a run says. `capacity_request_per_s` is of all replicas together; peaks are per chip.
+    """Everything that a run says. `capacity_request_per_s` is of all replicas together; pools pass requests on.
 
     An SLO is one for all requests, or an array with each request's own.
     """
-    got = served(records, Promise(ttft_s=slo_ttft_s, tpot_s=slo_tpot_s, front_end_s=table.front_end_s))
+    totals = Totals.of_all([use.totals for use in uses])
+    front_end_s = sum(use.table.front_end_s for use in uses)
+    got = served(records, Promise(ttft_s=slo_ttft_s, tpot_s=slo_tpot_s, front_end_s=front_end_s))
     metrics: dict[str, float | int | str] = {}
     cdfs: dict[str, dict[str, Floats]] = {}
     for name in TIMES:
@@ -85,12 +94,12 @@ def serving_metrics(
     metrics |= {f"serving.{name}": value for name, value in met.items()}
     metrics |= _pool(totals)
     metrics |= _memory(records, totals, reservation)
-    metrics |= _utilisation(totals, table, chip_count, chips_per_replica, peak_flop_per_s, hbm_bytes_per_s)
+    metrics |= _utilisation(uses, chip_count)
     load, warnings = _load(records, metrics, capacity_request_per_s, closed_loop)
     return ServingMetrics(
         metrics=metrics | load,
         cdfs=cdfs,
-        seconds=seconds_by_resource(totals, table),
+        seconds=_chip_seconds(uses),
         warnings=(
             *_sketched(got.distributions["e2e_s"]),
             *_rejections(totals),
@@ -190,26 +199,25 @@ def _memory(records: Records, totals: Totals, reservation: Reservation | None) -
     }
 
 
-def _utilisation(
-    totals: Totals,
-    table: StepTimeTable,
-    chip_count: int,
-    chips_per_replica: int,
-    peak_flop_per_s: float,
-    hbm_bytes_per_s: float,
-) -> dict[str, float]:
+def _utilisation(uses: Sequence[PoolUse], chip_count: int) -> dict[str, float]:
     """Model FLOP and HBM bytes against the peaks of all owned chips over the whole makespan."""
-    owned_s = totals.makespan_s * chip_count
+    owned_s = uses[0].totals.makespan_s * chip_count
     if owned_s <= 0:
         return {}
-    return {
-        "serving.mfu_fraction": flop_per_chip(totals, table)
-        * chips_per_replica
-        / (peak_flop_per_s * owned_s),
-        "serving.mbu_fraction": (
-            moved_bytes_per_chip(totals, table) * chips_per_replica / (hbm_bytes_per_s * owned_s)
-        ),
-    }
+    flop_s = (flop_per_chip(use.totals, use.table) * use.chips_per_lane / use.peak_flop_per_s for use in uses)
+    hbm_s = (
+        moved_bytes_per_chip(use.totals, use.table) * use.chips_per_lane / use.hbm_bytes_per_s for use in uses
+    )
+    return {"serving.mfu_fraction": sum(flop_s) / owned_s, "serving.mbu_fraction": sum(hbm_s) / owned_s}
+
+
+def _chip_seconds(uses: Sequence[PoolUse]) -> dict[str, float]:
+    """Of all lanes, by resource; with one pool, in proportion to its lanes."""
+    found: dict[str, float] = {}
+    for use in uses:
+        for name, seconds in seconds_by_resource(use.totals, use.table).items():
+            found[name] = found.get(name, 0.0) + seconds * use.chips_per_lane
+    return found
 
 
 def regime_of(load_ratio: float) -> Regime:

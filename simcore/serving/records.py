@@ -72,6 +72,15 @@ class Records:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Transfers:
+    """Instants of each request's KV on its way from prefill to decode; NaN where it never got so far."""
+
+    prefilled_s: Floats
+    pulled_s: Floats  # the decode replica had room for it
+    landed_s: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TierUse:
     """What one tier did, over all lanes."""
 

@@ -44,6 +44,10 @@ ADDED: Final = (
     r"training\.(memory_bytes_per_chip|free_bytes_per_chip|chip_count|hfu_fraction)",  # whether a step fits, on what
     r"training\.(forward|backward|once)_s",  # the parts of a step
     r"serving\.estimate\.(ttft_s|tpot_s)",  # what queueing expects, to hold against the simulation
+    # Prefill and decode apart: the way of the KV, and what each pool and the link are and carry.
+    r"serving\.(kv_wait_s|kv_transfer_s)" + STATISTIC,
+    r"serving\.((prefill|decode)_(busy_fraction|replica_count)|kv_transfer_alone_s)",
+    r"serving\.(prefill|decode|kv_link)_capacity_request_per_s",
     r"cost\.usd_per_training_run",  # tokens of the run over tokens per second, priced
 )
 KNOWN_METRICS: Final = re.compile("|".join((*INTERFACE, *ADDED)))

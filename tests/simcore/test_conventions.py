@@ -53,6 +53,7 @@ REASONED = {
     ("LogNormal", "output_cv"): PURE,
     ("ChunkedPrefill", "prediction_cv"): PURE,
     ("Continuous", "prediction_cv"): PURE,
+    ("Disaggregated", "prediction_cv"): PURE,
     ("LengthPreset", "rank_correlation"): PURE,
     ("Pair", "measured"): OWN_UNIT,
     ("Pair", "simulated"): OWN_UNIT,

@@ -17,9 +17,10 @@ from simcore.serving.queue_order import QueueKind
 from simcore.serving.schedulers import chunked_prefill, continuous, static_batch
 from simcore.serving.schedulers.chunked_prefill import ChunkedPrefill
 from simcore.serving.schedulers.continuous import Continuous
+from simcore.serving.schedulers.disaggregated import Disaggregated
 from simcore.serving.schedulers.static_batch import StaticBatch
 
-Scheduler = Annotated[ChunkedPrefill | Continuous | StaticBatch, Field(discriminator="kind")]
+Scheduler = Annotated[ChunkedPrefill | Continuous | StaticBatch | Disaggregated, Field(discriminator="kind")]
 SchedulerKind = Literal[  # of one pool
     "chunked_prefill", "continuous", "static_batch"
 ]

@@ -13,16 +13,14 @@ from simcore.serving.pools import LanePool
 from simcore.serving.prefix import PrefixChains
 from simcore.serving.routers import Router
 from simcore.serving.routers.round_robin import RoundRobin
-from simcore.serving.schedulers import SCHEDULER_CODES, SchedulerParameters
+from simcore.serving.schedulers import SCHEDULER_CODES, Scheduler, SchedulerParameters
 from simcore.serving.tiers import KvTiers
 from simcore.serving.warm import constant_table
 from simcore.workload.requests import Requests
 
 SCHEDULERS = sorted(SCHEDULER_CODES)  # of one pool
-ALL_SCHEDULERS = [
-    *SCHEDULERS,
-    "disaggregated",
-]  # the pair of pools too, of which each batches by one of those
+# Every member of the union: the pair of pools too, of which each batches by one of those.
+ALL_SCHEDULERS = sorted(member().kind for member in get_args(get_args(Scheduler)[0]))
 # Every member of the union, also once it is an annotated union of several.
 ROUTERS = [member() for member in get_args(get_args(Router)[0] if get_args(Router) else None) or (Router,)]
 LINK = KvLink(prefill_s_per_token=2e-6, decode_s_per_token=1e-6, latency_s=1e-4)
