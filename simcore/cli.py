@@ -39,7 +39,7 @@ from simcore.workload.trace_formats import NAMES
 from simcore.workload.traces import TraceTable, read_trace
 
 MAX_SCENARIO_FILE_BYTES = 1_000_000
-_BENCHES: Final = ("serving", "edit", "plan", "cluster")
+_BENCHES: Final = ("serving", "edit", "plan", "cluster", "disagg")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simcore.bench.cluster import run_cluster
+from simcore.bench.disagg import run_disagg
 from simcore.bench.edit import run_edit
 from simcore.bench.plan import run_plan
 from simcore.bench.serving import run_serving
 
-__all__ = ["as_text", "run", "run_cluster", "run_edit", "run_plan", "run_serving"]
+__all__ = ["as_text", "run", "run_cluster", "run_disagg", "run_edit", "run_plan", "run_serving"]
 
 
 def run(what: str) -> dict[str, float]:
     """The benchmark called `what`."""
-    return {"serving": run_serving, "edit": run_edit, "plan": run_plan, "cluster": run_cluster}[what]()
+    return {
+        "serving": run_serving,
+        "edit": run_edit,
+        "plan": run_plan,
+        "cluster": run_cluster,
+        "disagg": run_disagg,
+    }[what]()
 
 
 def as_text(what: str, measured: Mapping[str, float]) -> str:

@@ -18,7 +18,6 @@ from typing import Final
 import numpy as np
 
 from simcore.bench.bare_loop import BareStep, bare_loop
-from simcore.compute.step_table import StepTimeTable
 from simcore.plan import Plan, ServingPlan, plan
 from simcore.plan.serving import lane_block_count, lane_pool
 from simcore.scenario import Scenario
@@ -67,12 +66,14 @@ def run_serving() -> dict[str, float]:
     return beside_the_bare_loop(planned, request_count=REQUESTS, rounds=ROUNDS)
 
 
-def beside_the_bare_loop(planned: Plan, *, request_count: int, rounds: int) -> dict[str, float]:
-    """Best of some rounds, engine and bare loop in turn."""
+def beside_the_bare_loop(
+    planned: Plan, *, request_count: int, rounds: int, bare: Plan | None = None
+) -> dict[str, float]:
+    """Best of some rounds, engine and bare loop in turn; the bare loop may serve as another plan says."""
     engine_s: list[float] = []
     bare_s: list[float] = []
     for _ in range(rounds):
-        bare_s.append(timed(lambda: bare_run(planned)))
+        bare_s.append(timed(lambda: bare_run(bare or planned)))
         engine_s.append(timed(lambda: engine_run(planned)))
     iterations, seconds = engine_run(planned).totals.iteration_count, min(engine_s)
     return {
@@ -108,35 +109,36 @@ def _serving(planned: Plan) -> ServingPlan:
 def engine_run(planned: Plan) -> Outcome:
     """From the drawn requests to the metrics."""
     serving = _serving(planned)
-    pool = serving.pool
     engine = Engine(
-        [lane_pool(pool)],
-        block_size_tokens=pool.kv.block_size_tokens,
+        [lane_pool(pool) for pool in serving.pools],
+        block_size_tokens=serving.pool.kv.block_size_tokens,
         router=serving.inputs.spec.router,
         requests=serving.inputs.requests,
+        link=serving.prefill.link.link if serving.prefill is not None else None,
     )
     for _ in engine.slices():
         pass
-    totals = engine.totals()
-    return Outcome(totals=totals, metrics=_metrics(planned, engine, totals, pool.step_table))
+    return Outcome(totals=engine.totals(), metrics=_metrics(planned, engine))
 
 
-def _metrics(planned: Plan, engine: Engine, totals: Totals, table: StepTimeTable) -> ServingMetrics:
-    slo = planned.scenario.workload.slo
-    pool = _serving(planned).pool
-    use = PoolUse(
-        totals=totals,
-        table=table,
-        chips_per_lane=1,
-        peak_flop_per_s=pool.chip.bf16_flop_per_s,
-        hbm_bytes_per_s=pool.chip.hbm_bytes_per_s,
-    )
+def _metrics(planned: Plan, engine: Engine) -> ServingMetrics:
+    slo, serving = planned.scenario.workload.slo, _serving(planned)
+    uses = [
+        PoolUse(
+            totals=totals,
+            table=pool.step_table,
+            chips_per_lane=1,
+            peak_flop_per_s=pool.chip.bf16_flop_per_s,
+            hbm_bytes_per_s=pool.chip.hbm_bytes_per_s,
+        )
+        for pool, totals in zip(serving.pools, engine.pool_totals(), strict=True)
+    ]
     return serving_metrics(
         engine.records(),
-        [use],
+        uses,
         slo_ttft_s=slo.ttft_s,
         slo_tpot_s=slo.tpot_s,
-        capacity_request_per_s=pool.operating_point.capacity_request_per_s,
+        capacity_request_per_s=serving.capacity.value,
         closed_loop=False,
         chip_count=planned.fabric.chip_count,
     )

@@ -6,6 +6,7 @@ import pytest
 from simcore.bench import as_text
 from simcore.bench.bare_loop import BareStep, bare_loop
 from simcore.bench.cluster import run_cluster
+from simcore.bench.disagg import run_disagg
 from simcore.bench.serving import run_serving
 from simcore.compute.step_table import StepTimeTable
 from simcore.serving.warm import warm
@@ -58,6 +59,17 @@ def test_the_cluster_benchmark_spreads_the_requests_and_reports_its_figures(
     monkeypatch.setattr("simcore.bench.cluster.ROUNDS", 1)
     measured = run_cluster()
     assert measured["replicas"] == 64
+    for name in ("requests_per_s", "iterations_per_s", "seconds", "peak_rss_bytes", "ratio_to_bare_loop"):
+        assert measured[name] > 0
+
+
+def test_prefill_and_decode_apart_are_measured_beside_the_bare_loop_on_the_same_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("simcore.bench.disagg.REQUESTS", 4000)
+    monkeypatch.setattr("simcore.bench.disagg.ROUNDS", 1)
+    measured = run_disagg()
+    assert measured["prefill_replicas"] + measured["decode_replicas"] == 64
     for name in ("requests_per_s", "iterations_per_s", "seconds", "peak_rss_bytes", "ratio_to_bare_loop"):
         assert measured[name] > 0
 

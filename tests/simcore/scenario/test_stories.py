@@ -220,3 +220,36 @@ def test_s8_a_larger_budget_trades_gaps_for_first_tokens(planner):
     small, large = (planner.result({}, dict(document)).metrics for document in (told.baseline, told.variant))
     assert large["serving.ttft_s.p95"] < small["serving.ttft_s.p95"]
     assert large["serving.itl_s.p99"] > small["serving.itl_s.p99"]
+
+
+# ---- S5: prefill and decode together or apart
+
+
+def both(planner, **overrides):
+    told = story("s5-prefill-apart")
+    changed = {path.replace("__", "."): value for path, value in overrides.items()}
+    documents = told.baseline, told.variant
+    return [planner.result(changed, dict(document)).metrics for document in documents]
+
+
+def test_s5_apart_wins_under_a_tight_pace(planner):
+    """DistServe and AIConfigurator report factors of 1.7 to 4 in goodput under tight TPOT; 2.3 here."""
+    together, apart = both(planner)
+    assert apart["serving.tpot_s.p99"] < 0.5 * together["serving.tpot_s.p99"]
+    assert apart["serving.slo_goodput_request_per_s"] > 1.5 * together["serving.slo_goodput_request_per_s"]
+    assert apart["serving.ttft_s.mean"] > together["serving.ttft_s.mean"]
+
+
+def test_s5_apart_loses_when_the_pace_is_loose(planner):
+    together, apart = both(planner, workload__slo__tpot_s=0.1, workload__arrivals__request_per_s=20.0)
+    assert apart["serving.slo_goodput_request_per_s"] < 0.8 * together["serving.slo_goodput_request_per_s"]
+
+
+def test_s5_apart_loses_over_a_slow_link(planner):
+    told = story("s5-prefill-apart")
+    slow = {"serving.scheduler.kv_link_bytes_per_s": "1 GB/s"}
+    apart = planner.result(slow, dict(told.variant)).metrics
+    assert apart["serving.regime"] == "overloaded"
+    assert apart["serving.capacity_request_per_s"] == apart["serving.kv_link_capacity_request_per_s"]
+    together = planner.result({}, dict(told.baseline)).metrics
+    assert apart["serving.slo_goodput_request_per_s"] < together["serving.slo_goodput_request_per_s"]
