@@ -163,7 +163,7 @@ def _import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="- reads stdin")
     parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
     parser.add_argument("--json", action="store_true", help="JSON instead of YAML, CSV or text")
-    parser.add_argument("--name", default="", help="name of the model, for hf")
+    parser.add_argument("--name", default="", help="name of the model, for hf; of the scenario, for lengths")
     parser.add_argument(
         "--quant-config", metavar="FILE", help="for hf; default: the hf_quant_config.json beside the file"
     )
@@ -171,7 +171,9 @@ def _import_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gpu", default="", help="for measurements whose file does not name the chip")
     parser.add_argument("--tp", type=int, help="for measurements whose file does not say it")
     parser.add_argument("--operation", help="for nccl-tests that do not print which test they are")
-    parser.add_argument("--format", choices=sorted(NAMES), help="for a trace; default: by its first line")
+    parser.add_argument(
+        "--format", choices=sorted(NAMES), help="for a trace, as lengths too; default: by its first line"
+    )
 
 
 # ---- run, explain, compare --------------------------------------------------------------------------

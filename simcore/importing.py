@@ -29,12 +29,13 @@ from simcore.scenario.checkpoints import QUANT_CONFIG_NAME, with_quantization
 from simcore.scenario.documents import dump_document
 from simcore.scenario.imports import document_from_text
 from simcore.workload.arrivals import TraceFormat
+from simcore.workload.length_tables import LengthTable, read_lengths
 from simcore.workload.summary import TraceSummary, summarise
 from simcore.workload.trace_formats import detect_format
 from simcore.workload.traces import MAX_BYTES as MAX_TRACE_BYTES
 from simcore.workload.traces import read_trace
 
-KINDS: Final = ("hf", "vllm-args", *TOOLS, "nccl-tests", "trace")
+KINDS: Final = ("hf", "vllm-args", *TOOLS, "nccl-tests", "trace", "lengths")
 MAX_FILE_BYTES: Final = max(MAX_BYTES, MAX_TRACE_BYTES)
 
 
@@ -70,6 +71,8 @@ def import_bytes(kind: str, raw: bytes, catalog: Catalog, given: Given, *, path:
         return _measured(read_nccl_tests(raw, operation=given.operation, path=path))
     if kind == "trace":
         return _trace(raw, given.trace_format, path)
+    if kind == "lengths":
+        return _lengths(raw, given, path)
     return _measured(read_serving(kind, raw, path=path, model=given.model, gpu=given.gpu, tp=given.tp))
 
 
@@ -109,8 +112,32 @@ def _hugging_face(raw: bytes, given: Given, path: str) -> Imported:
 
 
 def _vllm_arguments(raw: bytes, catalog: Catalog, path: str) -> Imported:
+    return _scenario(*document_from_text(_text(raw, path), catalog))
+
+
+def _lengths(raw: bytes, given: Given, path: str) -> Imported:
+    """A scenario with the lengths of a table, or of a trace in any of its formats."""
+    form = given.trace_format or detect_format(raw[:4096])
+    if form is None:
+        table = read_lengths(_text(raw, path), path)
+    else:
+        trace = read_trace(raw, format=form, path=path)
+        table = LengthTable(
+            input_tokens=trace.input_tokens.tolist(), output_tokens=trace.output_tokens.tolist()
+        )
+    kept, messages = table.kept()
+    lengths = {
+        "kind": "empirical",
+        "input_tokens": kept.input_tokens,
+        "output_tokens": kept.output_tokens,
+    }
+    name = given.name or Path(path).stem or "lengths"
+    return _scenario({"name": name[:200], "workload": {"lengths": lengths}}, messages)
+
+
+def _text(raw: bytes, path: str) -> str:
     try:
-        text = raw.decode("utf-8-sig")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError.at(
             path,
@@ -118,7 +145,6 @@ def _vllm_arguments(raw: bytes, catalog: Catalog, path: str) -> Imported:
             "byte {position} is not UTF-8 text; save the file as UTF-8",
             position=error.start,
         ) from None
-    return _scenario(*document_from_text(text, catalog))
 
 
 def _scenario(document: dict[str, Any], messages: Sequence[Message]) -> Imported:

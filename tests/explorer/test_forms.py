@@ -221,6 +221,14 @@ def test_lengths_fitted_to_a_trace_are_chosen_by_its_title_and_say_their_source(
     assert field(outline(document, draft=draft), "workload.lengths.name").error == "no"
 
 
+def test_a_table_of_lengths_comes_with_a_document_and_stays_when_the_form_is_posted() -> None:
+    lengths = {"kind": "empirical", "input_tokens": [100, 2000], "output_tokens": [10, 300]}
+    document = {**SMALLEST, "workload": {"lengths": lengths}}
+    form = outline(document)
+    assert field(form, "workload.lengths.kind").value == "empirical"
+    assert changes(document, posted(form)) == {}
+
+
 def test_arrivals_fitted_to_a_trace_are_chosen_by_its_title_and_need_a_rate_of_ones_own() -> None:
     arrivals = {"kind": "preset", "name": "servegen-m-large", "request_per_s": 8.0}
     form = outline({**SMALLEST, "workload": {"arrivals": arrivals}})

@@ -47,6 +47,10 @@ TRACE = "timestamp_s,input_tokens,output_tokens\n" + "".join(
     f"{second},{100 + second},10\n" for second in range(50)
 )
 
+LENGTHS = "model,input_tokens,output_tokens\n" + "".join(
+    f"m,{100 + row},{1 + row % 9}\n" for row in range(50)
+)
+
 
 @pytest.fixture
 def imports(tmp_path, capsys):
@@ -211,7 +215,7 @@ def test_odd_bytes_are_refused(kind, raw):
         import_bytes(kind, raw, default_catalog(), Given(), path="file")
 
 
-SEEDS = {"hf": json.dumps(CONFIG), "vllm-args": ARGUMENTS, "trace": TRACE}
+SEEDS = {"hf": json.dumps(CONFIG), "vllm-args": ARGUMENTS, "trace": TRACE, "lengths": LENGTHS}
 
 
 @pytest.mark.parametrize("kind", SEEDS)
@@ -227,3 +231,51 @@ def test_a_damaged_file_is_read_or_refused(kind, start, cut, new):
     damaged = seed[:start] + new + seed[start + cut :]
     with contextlib.suppress(InputError):
         import_bytes(kind, damaged.encode(), default_catalog(), Given(), path="file")
+
+
+def test_a_table_of_lengths_becomes_a_scenario_that_draws_its_rows(imports):
+    code, out, err = imports("lengths", LENGTHS, "--name", "chat")
+    assert (code, err) == (0, "")
+    scenario = Scenario.parse(load_document(out))
+    assert scenario.name == "chat"
+    requests = plan(scenario).serving.inputs.requests
+    rows = set(
+        zip(scenario.workload.lengths.input_tokens, scenario.workload.lengths.output_tokens, strict=True)
+    )
+    assert len(rows) == 50
+    assert set(zip(requests.input_tokens.tolist(), requests.output_tokens.tolist(), strict=True)) == rows
+
+
+def test_a_trace_is_a_table_of_lengths_too(imports):
+    _code, out, _err = imports("lengths", TRACE)
+    assert load_document(out)["workload"]["lengths"]["input_tokens"] == list(range(100, 150))
+
+
+def test_a_long_table_is_thinned_to_what_a_scenario_takes(imports):
+    long = "input_tokens,output_tokens\n" + "".join(f"{1 + row},{7}\n" for row in range(50_000))
+    _code, out, err = imports("lengths", long)
+    kept = load_document(out)["workload"]["lengths"]["input_tokens"]
+    assert kept == list(range(1, 50_001, 3))
+    assert "of these 50,000 one in 3 is kept" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "the header has no column input_tokens, output_tokens; it has nothing"),
+        ("input_tokens,tokens\n1,2\n", "the header has no column output_tokens"),
+        ("input_tokens,output_tokens\n", "no row of lengths"),
+        ("input_tokens,output_tokens\n1,2\n3,-4\n", "line 3, column output_tokens: got '-4'"),
+        ("input_tokens,output_tokens\n1\n", "line 2, column output_tokens: got nothing"),
+        (
+            "input_tokens,output_tokens\n0,1\n",
+            "line 2, column input_tokens: got '0'; a whole number of tokens from 1",
+        ),
+        ("input_tokens,output_tokens\n²,1\n", "line 2, column input_tokens"),
+        ("input_tokens,output_tokens\n" + "x,1\n" * 9, "line 6, column input_tokens"),
+    ],
+)
+def test_a_table_that_cannot_be_read_says_the_line(imports, text, says):
+    code, out, err = imports("lengths", text)
+    assert (code, out) == (2, "")
+    assert says in err
