@@ -36,7 +36,7 @@ from simcore.serving.engine import Engine
 from simcore.serving.estimate import disagreement
 from simcore.serving.intervals import mean_metrics, replication_rows, steady_rows
 from simcore.serving.metrics import PoolUse, ServingMetrics, serving_metrics
-from simcore.serving.queue_order import ranks, starvation
+from simcore.serving.queue_order import starvation, waiting_line
 from simcore.serving.records import Records, Totals, Transfers
 from simcore.serving.state import FINISHED
 from simcore.why import Term, simulated
@@ -289,7 +289,7 @@ def _engine(plan: Plan, serving: ServingPlan) -> Engine:
         chains=prefix_chains(serving),
         admission=inputs.spec.admission,
         seed=plan.seed,
-        ranks=ranks(
+        line=waiting_line(
             pool.scheduler.queue,
             inputs.requests,
             classes=plan.scenario.workload.classes,

@@ -165,6 +165,18 @@ def _line_order(scenario: Scenario) -> Iterator[Message]:
             template="priorities have no effect: set serving.scheduler.queue to priority",
             path="workload.classes",
         )
+    if queue == "fair" and len(classes) < 2:
+        yield Message(
+            code="input.no_effect",
+            template="has no effect: a fair line shares among classes; give workload.classes two or more",
+            path="serving.scheduler.queue",
+        )
+    if queue != "fair" and any(one.weight != 1.0 for one in classes):
+        yield Message(
+            code="input.no_effect",
+            template="weights have no effect: set serving.scheduler.queue to fair",
+            path="workload.classes",
+        )
 
 
 def _expert_groups(scenario: Scenario) -> Iterator[Message]:

@@ -45,8 +45,11 @@ def vllm_command(plan: Plan) -> str:
     comments += _stored(plan.scenario.serving.weights_dtype)
     if serving.pool.scheduler.kind == "static_batch":
         comments.append("vLLM does not batch statically: this line serves with its own scheduler")
-    if serving.pool.scheduler.queue == "shortest_predicted":
+    queue = serving.sides[0][1].scheduler.queue
+    if queue == "shortest_predicted":
         comments.append("vLLM predicts no lengths: this line serves first come, first served")
+    if queue == "fair":
+        comments.append("vLLM shares by no weights: this line serves first come, first served")
     for inputs, pool in serving.sides:
         comments += _beside_one_server(inputs, pool)
     if serving.pool.tiers is not None:

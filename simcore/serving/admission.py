@@ -1,8 +1,9 @@
 """Who is let in: a bound on the line of a replica, beyond which a request is refused at once.
 
-The line is what waits beyond the seats that are free, unless the scheduler left somebody waiting when it last
-looked: then whoever waits is in line. A bound of 0 lets in only who finds a seat, so `k` seats lose requests as
-M/M/k/k does. A refused request counts as rejected; in a closed loop its client sends the next one at once.
+The line is what waits beyond the seats that are free, unless the scheduler left somebody waiting beside a free seat
+when it last looked: then whoever waits is in line. A bound of 0 lets in only who finds a seat, so `k` seats lose
+requests as M/M/k/k does. A refused request counts as rejected; in a closed loop its client sends the next one at
+once.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from simcore.serving.kernel import advance
 from simcore.serving.layout import enter_link, free_runs, put_behind, setups_of, step_times
 from simcore.serving.pools import LanePool
 from simcore.serving.prefix import PrefixChains, laid_out
+from simcore.serving.queue_order import Line
 from simcore.serving.records import Floats, Integers, Records, Slice, Totals, Transfers
 from simcore.serving.routers import Router, lanes_used, routing_state, set_up
 from simcore.serving.seating import empty_lanes, widened
@@ -46,19 +47,19 @@ class Engine:
         chains: PrefixChains | None = None,
         admission: Admission | None = None,
         seed: int = 1,
-        ranks: Floats | None = None,
+        line: Line | None = None,
         link: KvLink | None = None,
     ) -> None:
         """Without a reservation, blocks are taken as sequences grow; with chains, prompts share their prefixes.
 
-        The router chooses among the lanes of all pools; admission bounds the line of a replica; with ranks, one per
-        request, lines are in their order, the lowest first. With a link, the first of two pools prefills and the
-        second decodes, and KV is held in pages. Raises InputError where the router cannot look after so many lanes.
+        The router chooses among the lanes of all pools; admission bounds the line of a replica; `line` orders
+        who waits, first come first served without it. With a link, the first of two pools prefills and the second
+        decodes, and KV is held in pages. Raises InputError where the router cannot look after so many lanes.
         """
         roles = ["both"] * len(pools) if link is None else ["prefill", "decode"]
         if [pool.role for pool in pools] != roles or (link is not None and reservation is not None):
             raise ValueError("KV moves in pages from one pool that prefills to one that decodes")
-        if ranks is not None and any(pool.scheduler.kind == "static_batch" for pool in pools):
+        if line is not None and any(pool.scheduler.kind == "static_batch" for pool in pools):
             raise ValueError("static batches are formed first come first served")
         if chains is not None and reservation is not None:
             raise ValueError("prefixes are shared between pages, so there is no reservation beside chains")
@@ -88,6 +89,7 @@ class Engine:
             request_count=len(requests),
             lane_count=int(self._setup[0].replica_count),
             entry_count=len(self._prefix.blocks),
+            flow_count=0 if line is None else line.flow_count,
             seed=seed,
         )
         self._lanes["cell_base"] = np.arange(used) * len(self._prefix.blocks)
@@ -100,7 +102,7 @@ class Engine:
         self._arrival = np.array(requests.arrival_s, np.float64)
         self._inputs = np.require(requests.input_tokens, np.int64, ["C", "W"])
         self._outputs = np.require(requests.output_tokens, np.int64, ["C", "W"])
-        self._rows = self._new_rows(ranks)
+        self._rows = self._new_rows(line)
         self._token_s, self._sampled_s = step_times(pools)
         self._token_iterations = np.zeros(len(self._token_s))
         self._sampled_iterations = np.zeros(len(self._sampled_s))
@@ -122,14 +124,17 @@ class Engine:
             left -= found[-1]
         return found
 
-    def _new_rows(self, ranks: Floats | None) -> Any:
+    def _new_rows(self, line: Line | None) -> Any:
         rows = state.records(state.ROW, len(self._requests))
         rows["replica"] = -1
         for name in ("first_token_s", "finish_s", "scheduled_s"):
             rows[name] = math.nan
-        if ranks is not None:
+        if line is not None:
             self._setup["ranked"] = 1
-            rows["rank"] = ranks
+            self._setup["flows"] = line.flow_count
+            self._setup["preempts_lowest"] = int(line.preempts_lowest)
+            rows["rank"] = line.ranks
+            rows["flow"] = 0 if line.flows is None else line.flows
         if self._reservation is not None:
             rows["reserved"] = np.minimum(self._reservation.blocks, self._setup["block_count"].min() + 1)
         return rows

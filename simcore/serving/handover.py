@@ -162,7 +162,7 @@ def pull(
     """Reserve blocks for the first in line, as many as there is room for, and send for their KV."""
     lane = lanes[index]
     setup = setups[lane.pool]
-    while lane.queued > 0 and lane.stack_count == 0:
+    while lane.queued > 0 and lane.returning == 0:
         if lane.running + lane.coming + lane.landed >= setup.most_seats:  # each is sure of a seat
             return
         request = lane.queued_first

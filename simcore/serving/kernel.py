@@ -159,7 +159,7 @@ def start(
             flush(lane, setup, prefix)
         return False
     schedule(lane, seats, room, rows, phases, inputs, setup, tree, totals, prefix, now)
-    lane.left = lane.waiting
+    lane.left = lane.waiting if lane.running < setup.max_num_seqs else 0
     if setup.role == DECODE:
         pull(clock, lanes, rows, phases, inputs, setups, sums, handover, index, now)
     if setup.caching == 1:
@@ -499,7 +499,7 @@ def arrive(
         return -1
     rows[request].after = -1
     if setup.ranked == 1:
-        join_line(lane, rows, request)
+        join_line(lane, rows, setup, routing.tags, index, request)
     elif lane.queue_first < 0:
         lane.queue_first = request
     else:
@@ -512,8 +512,7 @@ def arrive(
     if lane.order < 0:
         return index
     # A newcomer behind others, or without a seat, cannot change the run.
-    first = lane.waiting == 1 or (setup.ranked == 1 and lane.stack_count == 0 and lane.queue_first == request)
-    if lane.steps > 1 and first and lane.running < setup.max_num_seqs:
+    if lane.steps > 1 and lane.queue_first == request and lane.running < setup.max_num_seqs:
         cut(lanes, order, index, now)
     return -1
 

@@ -1,4 +1,4 @@
-"""What happens to one sequence on one replica lane: admission, prefill, decode, finish, preemption.
+"""What happens to one sequence on one replica lane: admission, prefill, decode, finish.
 
 Each operation is O(1), or O(log n) where it touches the heap of the lane's next events. Schedulers are
 written in terms of these; none of them reads a request's true output length except `begin_decode`, which
@@ -12,20 +12,18 @@ from typing import Any
 from simcore.compiled import compiled_in_place, inlined
 from simcore.memory.buddy import give, largest_order, order_for, take
 from simcore.memory.kv_pool import blocks_for, phase_after
-from simcore.serving.heap import heap_push, heap_remove
+from simcore.serving.heap import heap_push
 from simcore.serving.prefix import hold, let_go
-from simcore.serving.tiers import bring_back, swap_in, swap_out, touch
+from simcore.serving.tiers import bring_back, swap_in, touch
 from simcore.serving.waiting import leave_line
 
 
 @compiled_in_place
-def first_waiting_tokens(lane: Any, room: Any, inputs: Any) -> int:
+def first_waiting_tokens(lane: Any, rows: Any, inputs: Any) -> int:
     """Tokens that the first in line must prefill: its prompt and, after a preemption, what it had generated."""
-    if lane.stack_count > 0:
-        top = room[lane.seat_base + lane.stack_count - 1]
-        tokens: int = inputs[top.stack_request] + top.stack_generated
-    else:
-        tokens = inputs[lane.queue_first]
+    tokens: int = inputs[lane.queue_first]
+    if lane.returning > 0:
+        tokens += rows[lane.queue_first].generated
     return tokens
 
 
@@ -72,27 +70,26 @@ def admit(
     lane.spare_count -= 1
     seat_id: int = room[base + lane.spare_count].spare
     seat = seats[seat_id]
-    if lane.stack_count > 0:
-        lane.stack_count -= 1
-        top = room[base + lane.stack_count]
-        request = top.stack_request
-        seat.generated = top.stack_generated
-        seat.last_token_s = top.stack_last_token_s
-        if setup.swapping == 1 and top.stack_level >= 0:
-            swap_in(lane, setup, prefix, top.stack_level, top.stack_held)
-        else:
-            totals.discarded_tokens -= min(found, top.stack_held)
+    request = lane.queue_first
+    row = rows[request]
+    if setup.ranked == 1:
+        leave_line(lane, rows)
     else:
-        request = lane.queue_first
-        seat.generated = 0
-        if setup.ranked == 1:
-            leave_line(lane, rows)
+        lane.queue_first = row.after
+    seat.generated = 0
+    if lane.returning > 0 and row.preemptions > 0:  # rows are far away, so none is read in vain
+        lane.returning -= 1
+        seat.generated = row.generated
+        seat.last_token_s = row.last_token_s
+        if setup.swapping == 1 and row.level >= 0:
+            swap_in(lane, setup, prefix, row.level, row.held)
         else:
-            lane.queue_first = rows[request].after
-        rows[request].scheduled_s = now
+            totals.discarded_tokens -= min(found, row.held)
+    else:
+        row.scheduled_s = now
         if setup.levels >= 0:
-            order = order_for(rows[request].reserved)
-            rows[request].first_block = take(tree, lane.tree_base, setup.levels, order)
+            order = order_for(row.reserved)
+            row.first_block = take(tree, lane.tree_base, setup.levels, order)
         if setup.caching == 1:
             prefix.hit_tokens[request] = found
             totals.hit_tokens += found
@@ -139,39 +136,9 @@ def prefill(lane: Any, seat: Any, setup: Any, chunk: int, blocks: int) -> None:
     lane.prefilled += chunk
     lane.free_blocks -= blocks
     seat.done += chunk
+    seat.chunk = chunk
     if seat.done == seat.target:
         lane.finishing += 1
-
-
-@inlined
-def decode_all(
-    lane: Any,
-    seats: Any,
-    room: Any,
-    rows: Any,
-    phases: Any,
-    setup: Any,
-    totals: Any,
-    prefix: Any,
-    now: float,
-) -> None:
-    """Schedule a token for every decoding sequence; a missing block preempts the latest running one."""
-    phase = lane.phase_base + phase_after(lane.step + 1, setup.block_size, setup.block_shift)
-    while phases[phase] > lane.free_blocks:
-        preempt_last(lane, seats, room, rows, phases, setup, totals, prefix, now)
-    lane.free_blocks -= phases[phase]
-    lane.decodes = lane.decoding
-
-
-@compiled_in_place
-def retract(lane: Any, seat: Any, setup: Any) -> int:
-    """Take back the token that this iteration gives a sequence, with its new block; returns how many it was."""
-    if seat.start < 0:
-        return 0
-    lane.decodes -= 1
-    if seat.phase == phase_after(lane.step + 1, setup.block_size, setup.block_shift):
-        lane.free_blocks += setup.pages
-    return 1
 
 
 @inlined
@@ -236,60 +203,3 @@ def vacate(lane: Any, seats: Any, room: Any, seat_id: int) -> None:
     room[lane.seat_base + lane.spare_count].spare = seat_id
     lane.spare_count += 1
     lane.running -= 1
-
-
-@compiled_in_place
-def preempt_last(
-    lane: Any,
-    seats: Any,
-    room: Any,
-    rows: Any,
-    phases: Any,
-    setup: Any,
-    totals: Any,
-    prefix: Any,
-    now: float,
-) -> None:
-    """Evict the latest running sequence to the front of the line; a tier keeps what it held, or it recomputes it.
-
-    Whatever runs was admitted before whatever waits, so the last admitted is the last arrived, and a
-    sequence still in prefill stands at the end of the ring.
-    """
-    base = lane.seat_base
-    seat_id = lane.last_seat
-    seat = seats[seat_id]
-    top = room[base + lane.stack_count]
-    lane.stack_count += 1
-    top.stack_request = seat.request
-    if seat.start < 0:
-        held, asked = seat.done, seat.target
-        lane.ring_count -= 1
-        lane.prefilled -= held
-        top.stack_generated = seat.generated
-        top.stack_last_token_s = seat.last_token_s
-    else:
-        heap_remove(lane, seats, room, seat.place)
-        top.stack_generated = seat.generated + lane.step - seat.start
-        top.stack_last_token_s = now
-        held = leave_decode(lane, seat, phases, setup)
-        asked = held + 1  # the token sampled last is not held yet
-        if lane.group_count > 0:
-            group = room[base + lane.group_count - 1]
-            top.stack_last_token_s = group.group_s
-            group.group_size -= 1
-            if group.group_size == 0:
-                lane.group_count -= 1
-    top.stack_held = held
-    lane.line_blocks += blocks_of_prompt(rows, setup, seat.request, asked)
-    lane.free_blocks += blocks_for(held, setup.block_size, setup.block_shift)
-    if setup.caching == 1:
-        let_go(lane, seat, prefix)
-    vacate(lane, seats, room, seat_id)
-    lane.waiting += 1
-    totals.preemptions += 1
-    top.stack_level = swap_out(lane, setup, prefix, held) if setup.swapping == 1 else -1
-    if top.stack_level >= 0:
-        totals.swaps += 1
-    else:
-        totals.discarded_tokens += held
-    rows[seat.request].preemptions += 1

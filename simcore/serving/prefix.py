@@ -140,7 +140,7 @@ def evict(lane: Any, setup: Any, totals: Any, prefix: Any) -> None:
 
 
 @compiled_in_place
-def find(lane: Any, room: Any, inputs: Any, setup: Any, totals: Any, prefix: Any) -> int:
+def find(lane: Any, rows: Any, inputs: Any, setup: Any, totals: Any, prefix: Any) -> int:
     """Tokens of the first in line that need no computing: in the pool, and in a tier where that is quicker.
 
     In the pool are `lane.found` entries, `found_held` blocks of them in use; tiers have `incoming` tokens each.
@@ -148,35 +148,26 @@ def find(lane: Any, room: Any, inputs: Any, setup: Any, totals: Any, prefix: Any
     lane.fetch_s = 0.0
     for level in range(setup.tiers):
         prefix.tiers[lane.tier_base + level].incoming = 0
-    found = _find_here(lane, room, inputs, setup, totals, prefix) if setup.caching == 1 else 0
-    if setup.swapping == 1 and lane.stack_count > 0:
-        top = room[lane.seat_base + lane.stack_count - 1]
-        if top.stack_level >= 0:
-            tier = prefix.tiers[lane.tier_base + top.stack_level]
-            if top.stack_held > found:
-                tier.incoming = top.stack_held - found
-                lane.fetch_s = tier.latency_s + tier.incoming * tier.s_per_token
-                found = top.stack_held
-            return found
-    if setup.stowing == 1:
-        if lane.stack_count > 0:
-            top = room[lane.seat_base + lane.stack_count - 1]
-            request, target = top.stack_request, inputs[top.stack_request] + top.stack_generated
-        else:
-            request, target = lane.queue_first, inputs[lane.queue_first]
-        found = find_behind(lane, setup, prefix, request, target, found)
+    found = _find_here(lane, rows, inputs, setup, totals, prefix) if setup.caching == 1 else 0
+    request = lane.queue_first
+    row = rows[request]
+    if setup.swapping == 1 and row.preemptions > 0 and row.level >= 0:
+        tier = prefix.tiers[lane.tier_base + row.level]
+        if row.held > found:
+            tier.incoming = row.held - found
+            lane.fetch_s = tier.latency_s + tier.incoming * tier.s_per_token
+            found = row.held
+    elif setup.stowing == 1:
+        found = find_behind(lane, setup, prefix, request, inputs[request] + row.generated, found)
     return found
 
 
 @compiled_in_place
-def _find_here(lane: Any, room: Any, inputs: Any, setup: Any, totals: Any, prefix: Any) -> int:
+def _find_here(lane: Any, rows: Any, inputs: Any, setup: Any, totals: Any, prefix: Any) -> int:
     """Tokens of the first in line that are in the pool."""
     evict(lane, setup, totals, prefix)
-    if lane.stack_count > 0:
-        top = room[lane.seat_base + lane.stack_count - 1]
-        request, target = top.stack_request, inputs[top.stack_request] + top.stack_generated
-    else:
-        request, target = lane.queue_first, inputs[lane.queue_first]
+    request = lane.queue_first
+    target = inputs[request] + rows[request].generated
     begin, end = prefix.offsets[request], prefix.offsets[request + 1]
     place = begin
     blocks = held = 0

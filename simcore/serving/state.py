@@ -48,6 +48,7 @@ LANE: Final = np.dtype(
         ("slope_s", "f8"),
         ("prefill_work", "f8"),  # Σ chunk * (done + chunk / 2) of this iteration
         ("prefill_window_work", "f8"),
+        ("virtual", "f8"),  # time of a fair line: the latest start tag that left it
         ("steps", "i8"),  # steps of the run in progress; 0: idle
         ("decodes", "i8"),  # sequences that decode in it
         ("chunks", "i8"),  # prompts (or parts of them) prefilled in it
@@ -64,8 +65,9 @@ LANE: Final = np.dtype(
         ("step", "i8"),  # decode steps done so far
         ("decoding", "i8"),
         ("running", "i8"),  # seats taken
-        ("waiting", "i8"),  # queue + stack
-        ("left", "i8"),  # of those, whom the scheduler left waiting when it last looked
+        ("waiting", "i8"),  # in line
+        ("returning", "i8"),  # of those, preempted ones
+        ("left", "i8"),  # of those, whom the scheduler left waiting beside a free seat when it last looked
         ("line_blocks", "i8"),  # that the prompts of those ask for
         ("held", "i8"),  # Σ context of decoding sequences
         ("held_in_window", "i8"),  # Σ min(context, window)
@@ -84,7 +86,6 @@ LANE: Final = np.dtype(
         ("ring_first", "i8"),  # ring of seats in prefill, in order of admission
         ("ring_count", "i8"),
         ("spare_count", "i8"),  # free seats
-        ("stack_count", "i8"),  # preempted sequences; the last one is first in line
         ("group_count", "i8"),  # decodes that wait for a prefill-only iteration, by time of their last token
         ("queue_first", "i8"),  # linked through rows.after, or the root of a heap; -1: empty
         ("queue_last", "i8"),
@@ -113,6 +114,7 @@ SEAT: Final = np.dtype(
         ("request", "i8"),
         ("target", "i8"),  # tokens to prefill: prompt and, after a preemption, what was generated
         ("done", "i8"),  # of those, prefilled
+        ("chunk", "i8"),  # of those, in the last iteration that prefilled it
         ("generated", "i8"),  # tokens emitted before the decode began
         ("start", "i8"),  # lane.step when decode began; -1: in prefill
         ("phase", "i8"),
@@ -131,11 +133,6 @@ ROOM: Final = np.dtype(
         ("seat", "i8"),
         ("ring", "i8"),
         ("spare", "i8"),
-        ("stack_request", "i8"),
-        ("stack_generated", "i8"),
-        ("stack_held", "i8"),  # tokens that it had in memory
-        ("stack_level", "i8"),  # the tier that has them; -1: none, they are computed again
-        ("stack_last_token_s", "f8"),
         ("group_s", "f8"),
         ("group_size", "i8"),
     ]
@@ -146,6 +143,11 @@ ROW: Final = np.dtype(
         ("finish_s", "f8"),
         ("scheduled_s", "f8"),
         ("rank", "f8"),  # in the line, lowest first; not read where it is first come first served
+        ("last_token_s", "f8"),  # of a preempted sequence in line, as the next three
+        ("generated", "i4"),  # tokens that it has emitted; 0 of a newcomer
+        ("held", "i4"),  # tokens that it had in memory
+        ("level", "i2"),  # the tier that has them; -1: none, they are computed again
+        ("flow", "i2"),  # whose share of a fair line it takes
         ("after", "i4"),  # next in the lane's queue
         ("child", "i4"),  # in a ranked line
         ("preemptions", "i4"),
@@ -244,6 +246,8 @@ SETUP: Final = np.dtype(
         ("max_num_seqs", "i8"),
         ("max_num_batched_tokens", "i8"),
         ("ranked", "i8"),  # 1: the line is in the order of rows.rank
+        ("flows", "i8"),  # that share a fair line; 0: ranks do not depend on who came before
+        ("preempts_lowest", "i8"),  # 1: the lowest in rank is preempted; 0: the last admitted
         ("longest_chunk", "i8"),  # of one prompt in an iteration
         ("block_size", "i8"),
         ("block_shift", "i8"),  # its log2, or -1

@@ -34,7 +34,7 @@ class Slo(Spec):
 class RequestClass(Spec):
     """A share of the requests; without lengths or an SLO of its own it has the workload's.
 
-    `priority` is read by schedulers whose queue goes by it; the lowest is first.
+    `priority` is read where the waiting line goes by it (the lowest is first), `weight` where the line is fair.
     """
 
     name: str = Field(min_length=1, max_length=60)
@@ -42,6 +42,7 @@ class RequestClass(Spec):
     lengths: Lengths | None = None
     slo: Slo | None = None
     priority: int = Field(default=0, ge=-1000, le=1000)
+    weight: float = Field(default=1.0, ge=1e-3, le=1e3)
 
 
 def _checked(classes: tuple[RequestClass, ...]) -> tuple[RequestClass, ...]:

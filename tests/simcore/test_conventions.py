@@ -59,6 +59,8 @@ REASONED = {
     ("Pair", "simulated"): OWN_UNIT,
     ("ArrivalFit", "gap_cv"): PURE,
     ("ArrivalFit", "relative_rates"): "over the mean rate",
+    ("Line", "ranks"): "what the order goes by: a priority, or tokens",
+    ("RequestClass", "weight"): PURE,
     ("Interval", "mean"): "in the unit of what was averaged",
     ("Interval", "low"): "in the unit of what was averaged",
     ("Interval", "high"): "in the unit of what was averaged",

@@ -62,11 +62,12 @@ _remember = prefix_affinity.remember
 
 
 class Routing(NamedTuple):
-    """What the kernel reads and writes to route; tiny where the router needs none of it."""
+    """What the kernel reads and writes when a request arrives; tiny where nothing needs it."""
 
     picks: Any  # [request, 2]: uniform draws
     loads: Any  # tree of requests outstanding by lane
     homes: Any  # by entry of the prefix chains: the lane that was last sent it, -1: none
+    tags: Any  # by lane and flow: the finish tag of the last one in a fair line
 
 
 def is_drawn(router: Router) -> bool:
@@ -98,7 +99,7 @@ def lanes_used(router: Router, request_count: int, lane_count: int) -> int:
 
 
 def routing_state(
-    router: Router, *, request_count: int, lane_count: int, entry_count: int, seed: int
+    router: Router, *, request_count: int, lane_count: int, entry_count: int, flow_count: int, seed: int
 ) -> Routing:
     """What the router starts from; its draws are keyed by seed and request alone."""
     draws = request_count if router.kind in _DRAWS else 1
@@ -106,6 +107,7 @@ def routing_state(
         picks=stream(seed, "router").random((draws, 2)),
         loads=empty_loads(lane_count if router.kind in _TRACKS else 1),
         homes=np.full(entry_count if router.kind == "prefix_affinity" else 1, -1, np.int32),
+        tags=np.zeros(max(1, lane_count * flow_count)),
     )
 
 

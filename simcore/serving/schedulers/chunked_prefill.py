@@ -2,10 +2,11 @@
 
 Every running decode gets its token first. What is left of `max_num_batched_tokens` goes to prompts under
 way and then to the line, first come first served, in chunks; a prompt is admitted when a seat is free and
-the blocks of its chunk are. When a block is missing, the latest running sequence is preempted, and nobody
+the blocks of its chunk are. When a block is missing, a running sequence is preempted (`preemption.py`), and nobody
 is admitted in that iteration. `long_prefill_token_threshold`, where it is not 0, caps the chunk of each prompt
-(as in vLLM), so that short prompts overtake a long one within the budget; a decode that was admitted behind a
-prompt which misses a block gives its token of this iteration back before it is preempted.
+(as in vLLM), so that short prompts overtake a long one within the budget. Who is preempted gives back first what
+this iteration was to give it. Unlike there, decodes come before prompts whatever the order of admission, and where
+a prompt is preempted for want of its own block, those behind it go on in the same iteration and not in the next.
 """
 
 from __future__ import annotations
@@ -16,15 +17,8 @@ from pydantic import Field
 
 from simcore.compiled import inlined
 from simcore.memory.kv_pool import blocks_for
-from simcore.serving.lane import (
-    admit,
-    blocks_to_admit,
-    decode_all,
-    first_waiting_tokens,
-    preempt_last,
-    prefill,
-    retract,
-)
+from simcore.serving.lane import admit, blocks_to_admit, first_waiting_tokens, prefill
+from simcore.serving.preemption import decode_all, next_victim, preempt, retract, wrapped
 from simcore.serving.prefix import find
 from simcore.serving.queue_order import QueueKind
 from simcore.spec import Spec
@@ -70,11 +64,13 @@ def schedule(
         blocks *= setup.pages
         evicted_itself = False
         while blocks > lane.free_blocks and not evicted_itself:
-            evicted_itself = lane.last_seat == seat_id
-            budget += retract(lane, seats[lane.last_seat], setup)
-            preempt_last(lane, seats, room, rows, phases, setup, totals, prefix, now)
+            victim = next_victim(lane, seats, rows, setup)
+            evicted_itself = victim == seat_id
+            budget += retract(lane, seats, room, setup, victim)
+            preempt(lane, seats, room, rows, phases, setup, totals, prefix, victim, now)
+            place = wrapped(lane, lane.chunks)
         if evicted_itself:
-            break
+            continue
         prefill(lane, seat, setup, chunk, blocks)
         budget -= chunk
         place = place + 1 if place + 1 < lane.ring_size else 0
@@ -82,8 +78,8 @@ def schedule(
         lane.blocked = 1
         return
     while lane.waiting > 0 and budget > 0 and lane.running < setup.max_num_seqs:
-        found = find(lane, room, inputs, setup, totals, prefix) if setup.caching + setup.tiers > 0 else 0
-        chunk = min(first_waiting_tokens(lane, room, inputs) - found, budget, longest)
+        found = find(lane, rows, inputs, setup, totals, prefix) if setup.caching + setup.tiers > 0 else 0
+        chunk = min(first_waiting_tokens(lane, rows, inputs) - found, budget, longest)
         blocks = blocks_to_admit(lane, rows, setup, tree, found + chunk)
         if blocks > lane.free_blocks:
             lane.blocked = 1

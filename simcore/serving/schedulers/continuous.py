@@ -3,7 +3,7 @@
 Whenever somebody waits, a seat is free and the blocks of the whole prompt are (keeping 1 % of the pool as
 a watermark), the next iteration prefills whole prompts within `max_num_batched_tokens`, and running decodes
 stall; otherwise every running sequence decodes one token. A prompt longer than the budget runs alone, as V0
-requires a budget of at least `max_model_len`. A missing block preempts the latest running sequence.
+requires a budget of at least `max_model_len`. A missing block preempts a running sequence (`preemption.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from simcore.compiled import inlined
-from simcore.serving.lane import admit, blocks_to_admit, decode_all, first_waiting_tokens, prefill
+from simcore.serving.lane import admit, blocks_to_admit, first_waiting_tokens, prefill
+from simcore.serving.preemption import decode_all
 from simcore.serving.prefix import find
 from simcore.serving.queue_order import QueueKind
 from simcore.spec import Spec
@@ -46,8 +47,8 @@ def schedule(
     """Fill the lane's next iteration: either prompts, or one token for every running sequence."""
     budget = setup.max_num_batched_tokens
     while lane.waiting > 0 and lane.running < setup.max_num_seqs:
-        found = find(lane, room, inputs, setup, totals, prefix) if setup.caching + setup.tiers > 0 else 0
-        tokens = first_waiting_tokens(lane, room, inputs) - found
+        found = find(lane, rows, inputs, setup, totals, prefix) if setup.caching + setup.tiers > 0 else 0
+        tokens = first_waiting_tokens(lane, rows, inputs) - found
         blocks = blocks_to_admit(lane, rows, setup, tree, found + tokens)
         reserve = setup.watermark_blocks if lane.running > 0 else 0
         if blocks + reserve > lane.free_blocks:

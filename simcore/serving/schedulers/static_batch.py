@@ -15,7 +15,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from simcore.compiled import inlined
-from simcore.serving.lane import admit, blocks_to_admit, decode_all, first_waiting_tokens, prefill
+from simcore.serving.lane import admit, blocks_to_admit, first_waiting_tokens, prefill
+from simcore.serving.preemption import decode_all
 from simcore.serving.prefix import find
 from simcore.spec import Spec
 
@@ -47,8 +48,8 @@ def schedule(
         lane.gathering = min(lane.waiting, setup.max_num_seqs)
     budget = setup.max_num_batched_tokens
     while lane.gathering > 0:
-        found = find(lane, room, inputs, setup, totals, prefix) if setup.caching + setup.tiers > 0 else 0
-        tokens = first_waiting_tokens(lane, room, inputs) - found
+        found = find(lane, rows, inputs, setup, totals, prefix) if setup.caching + setup.tiers > 0 else 0
+        tokens = first_waiting_tokens(lane, rows, inputs) - found
         blocks = blocks_to_admit(lane, rows, setup, tree, found + tokens)
         if blocks > lane.free_blocks:
             lane.blocked = 1

@@ -98,3 +98,20 @@ def test_expert_parallelism_says_that_it_changes_nothing() -> None:
         {"model.name": "mixtral-8x7b", "serving.parallelism.tp": 4, "serving.parallelism.ep": 4}
     )
     assert "serving.parallelism.ep" in {warning.path for warning in experts.warnings}
+
+
+CLASSES = [{"name": "free", "share_fraction": 0.5}, {"name": "paid", "share_fraction": 0.5, "weight": 3}]
+
+
+@pytest.mark.parametrize(
+    ("queue", "classes", "named"),
+    [
+        ("fair", CLASSES, set()),
+        ("fair", [], {"serving.scheduler.queue"}),
+        ("fcfs", CLASSES, {"workload.classes"}),
+        ("fcfs", [], set()),
+    ],
+)
+def test_weights_and_a_fair_line_need_each_other(queue: str, classes: list, named: set) -> None:
+    warnings = planned({"serving.scheduler.queue": queue, "workload.classes": classes}).warnings
+    assert {warning.path for warning in warnings if warning.code == "input.no_effect"} == named

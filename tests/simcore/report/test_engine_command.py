@@ -123,3 +123,12 @@ def test_a_scenario_without_a_command_is_refused(changes: dict[str, Any], path: 
     with pytest.raises(InputError) as caught:
         vllm_command(plan(scenario("llama-3.1-8b", **changes)))
     assert caught.value.message.path == path
+
+
+@pytest.mark.parametrize(("queue", "said"), [("fair", "weights"), ("shortest_predicted", "lengths")])
+def test_an_order_that_vllm_does_not_have_is_said_above_the_line(queue: str, said: str) -> None:
+    text = vllm_command(
+        plan(scenario("llama-3.1-8b", serving={"scheduler": {"kind": "continuous", "queue": queue}}))
+    )
+    assert said in text.split("vllm serve")[0]
+    assert "--scheduling-policy" not in text

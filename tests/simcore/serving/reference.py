@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from simcore.compute.step_table import StepTimeTable
+from simcore.serving.queue_order import Line
 from simcore.streams import stream
 from simcore.workload.requests import Requests
 
@@ -37,7 +38,9 @@ class Lane:
     work: list[tuple[Sequence, int]] = field(default_factory=list)
     end_s: float = math.inf
     joining: int = 0  # of a batch that is being formed
-    left: int = 0  # in line when the last iteration had been put together
+    left: int = 0  # in line beside a free seat when the last iteration had been put together
+    virtual: float = 0.0  # of a fair line
+    tags: dict[int, float] = field(default_factory=dict)  # finish tags by flow
 
 
 class Reference:
@@ -55,9 +58,10 @@ class Reference:
         longest_chunk: int = 0,
         router: str = "round_robin",
         max_queue_length: int | None = None,
-        ranks: np.ndarray | None = None,
+        line: Line | None = None,
     ) -> None:
-        self.ranks = ranks
+        self.line = line
+        self.ranks = np.zeros(len(requests)) if line is None else np.array(line.ranks)
         self.table, self.kind = table, kind
         self.longest = longest_chunk or max_num_batched_tokens
         self.seats, self.budget = max_num_seqs, max_num_batched_tokens
@@ -131,13 +135,23 @@ class Reference:
             return
         self.last = chosen
         lane.waiting.append(Sequence(request, prompt, answer))
-        if self.ranks is not None:
+        if self.line is not None:
+            if self.line.flows is not None:
+                flow, cost = int(self.line.flows[request]), self.ranks[request]
+                self.ranks[request] = max(lane.virtual, lane.tags.get(flow, 0.0))
+                lane.tags[flow] = self.ranks[request] + cost
             lane.waiting.sort(key=self.turn_of)
 
+    @property
+    def lowest_goes(self) -> bool:
+        return self.line is not None and self.line.preempts_lowest
+
     def turn_of(self, sequence: Sequence) -> tuple[int, float, int]:
-        """A preempted one keeps its place at the head, the rest go by rank."""
+        """A preempted one keeps its place at the head, unless it was the lowest; the rest go by rank."""
         request = sequence.request
-        return (0, 0.0, 0) if self.preemptions[request] else (1, float(self.ranks[request]), request)
+        if self.preemptions[request] and not self.lowest_goes:
+            return (0, 0.0, 0)
+        return (1, float(self.ranks[request]), request)
 
     def route(self, request: int) -> int:
         count = len(self.lanes)
@@ -171,10 +185,15 @@ class Reference:
             self.released += 1
 
     def preempt(self, lane: Lane) -> Sequence:
-        victim = lane.running.pop()
+        victim = lane.running[-1]
+        if self.lowest_goes:
+            victim = max(lane.running, key=lambda s: (self.ranks[s.request], s.request))
+        lane.running.remove(victim)
         victim.computed, victim.decodes = 0, False
         self.preemptions[victim.request] += 1
         lane.waiting.insert(0, victim)
+        if self.lowest_goes:
+            lane.waiting.sort(key=self.turn_of)
         return victim
 
     def start(self, lane: Lane, now: float) -> None:
@@ -185,7 +204,7 @@ class Reference:
             self.schedule_continuous(lane, now)
         else:
             self.schedule_static(lane, now)
-        lane.left = len(lane.waiting)
+        lane.left = len(lane.waiting) if len(lane.running) < self.seats else 0
         if not lane.work:
             assert not lane.running
             assert not lane.waiting
@@ -215,9 +234,9 @@ class Reference:
                 victim = self.preempt(lane)
                 order.remove(victim)
                 out = victim is sequence
-                if grown.pop(victim.request, 0):
+                if victim.request in grown:
                     lane.work = [piece for piece in lane.work if piece[0] is not victim]
-                    budget += 1
+                    budget += grown.pop(victim.request)
                     place -= 1
             if out:
                 continue  # its place in the order is the next one's
@@ -277,6 +296,8 @@ class Reference:
     def admit(self, lane: Lane, now: float) -> None:
         sequence = lane.waiting.pop(0)
         lane.running.append(sequence)
+        if not self.preemptions[sequence.request]:
+            lane.virtual = max(lane.virtual, float(self.ranks[sequence.request]))
         if math.isnan(self.scheduled[sequence.request]):
             self.scheduled[sequence.request] = now
 

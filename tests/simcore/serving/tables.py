@@ -11,6 +11,7 @@ from simcore.serving.engine import Engine
 from simcore.serving.handover import KvLink
 from simcore.serving.pools import LanePool
 from simcore.serving.prefix import PrefixChains
+from simcore.serving.queue_order import Line
 from simcore.serving.routers import Router
 from simcore.serving.routers.round_robin import RoundRobin
 from simcore.serving.schedulers import SCHEDULER_CODES, Scheduler, SchedulerParameters
@@ -86,7 +87,7 @@ def engine(
     longest_chunk: int = 0,
     admission: Admission | None = None,
     seed: int = 1,
-    ranks: np.ndarray | None = None,
+    line: Line | None = None,
     tiers: KvTiers | None = None,
     link: KvLink = LINK,
 ) -> Engine:
@@ -111,7 +112,7 @@ def engine(
         chains=chains,
         admission=admission,
         seed=seed,
-        ranks=ranks,
+        line=line,
         link=link if apart else None,
     )
 

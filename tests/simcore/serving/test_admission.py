@@ -100,7 +100,7 @@ def test_no_line_is_longer_than_its_bound_and_everybody_is_accounted_for(
     for _ in run.slices(target_count=60):
         for lane in run._lanes:
             # Newcomers who would find a seat are no line; who was preempted did not join at its end.
-            assert lane.waiting <= bound + max(0, 4 - lane.running) + lane.stack_count
+            assert lane.waiting <= bound + max(0, 4 - lane.running) + lane.returning
     records, totals = run.records(), run.totals()
     refused = (records.status == REJECTED) & (records.replica >= 0)
     assert int(refused.sum()) == totals.refused_count

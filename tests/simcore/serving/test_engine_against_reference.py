@@ -6,6 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from simcore.serving.admission import Admission
+from simcore.serving.queue_order import Line
 from simcore.serving.routers import Router
 from simcore.serving.state import REJECTED
 from simcore.workload.requests import Requests
@@ -26,7 +27,7 @@ CASES = st.fixed_dictionaries(
         "tightness": st.sampled_from([0.6, 1.0, 1.7, 50.0]),
         "replica_count": st.sampled_from([1, 1, 2, 3]),
         "window": st.sampled_from([0, 0, 30, 200]),
-        "ranked": st.booleans(),
+        "order": st.sampled_from(["arrival", "rank", "lowest goes", "fair"]),
         "longest_chunk": st.sampled_from([0, 0, 1, 9, 50]),
         "longest_line": st.sampled_from([None, None, 0, 2, 9]),
     }
@@ -45,6 +46,14 @@ def drawn(case: dict) -> Requests:
     )
 
 
+def lined_up(order: str, seed: int, count: int) -> Line | None:
+    draws = np.random.default_rng(seed + 1)
+    ranks = draws.integers(0, 9, count).astype(float)
+    if order == "fair":
+        return Line(ranks=ranks + 1, flows=draws.integers(0, 3, count))
+    return None if order == "arrival" else Line(ranks=ranks, preempts_lowest=order == "lowest goes")
+
+
 @pytest.mark.parametrize(("kind", "router"), POLICIES)
 @settings(deadline=None, max_examples=60)
 @given(case=CASES)
@@ -59,10 +68,8 @@ def test_every_request_fares_as_in_the_reference(kind: str, router: Router, case
         "block_size": case["block_size"],
         "replica_count": case["replica_count"],
         "longest_chunk": case["longest_chunk"] if kind == "chunked_prefill" else 0,
-        "ranks": None,
+        "line": None if kind == "static_batch" else lined_up(case["order"], case["seed"], len(requests)),
     }
-    if case["ranked"] and kind != "static_batch":
-        options["ranks"] = np.random.default_rng(case["seed"] + 1).integers(0, 9, len(requests)).astype(float)
     table = affine_table(max_tokens=case["budget"], window_tokens=case["window"])
     expected = Reference(
         requests, table, router=router.kind, max_queue_length=case["longest_line"], **options

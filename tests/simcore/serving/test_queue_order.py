@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.serving.queue_order import STARVED_RATIO, ranks, starvation
+from simcore.serving.queue_order import STARVED_RATIO, Line, starvation, waiting_line
 from simcore.serving.schedulers import LEAVES_SEATS_EMPTY
 from simcore.serving.state import FINISHED
 from simcore.workload.classes import RequestClass
@@ -30,9 +30,8 @@ def test_nobody_waits_behind_a_lower_rank_that_is_still_waiting(
     """Whoever is admitted has the lowest rank of all who waited then; those of one rank go as they arrived."""
     requests = poisson_requests(100, rate=200.0, seed=seed)
     ranked = np.random.default_rng(seed + 1).integers(0, levels, len(requests)).astype(np.float64)
-    run = engine(
-        requests, kind=kind, max_num_seqs=seats, block_count=blocks, replica_count=replica_count, ranks=ranked
-    )
+    options = {"kind": kind, "max_num_seqs": seats, "block_count": blocks, "replica_count": replica_count}
+    run = engine(requests, line=Line(ranks=ranked), **options)
     run.run()
     records = run.records()
     assert (records.status == FINISHED).all()
@@ -47,7 +46,7 @@ def test_nobody_waits_behind_a_lower_rank_that_is_still_waiting(
 def test_equal_ranks_are_first_come_first_served_bit_for_bit(kind: str) -> None:
     requests = poisson_requests(300, rate=100.0)
     options = {"kind": kind, "block_count": 60, "replica_count": 2}
-    plain, ranked = engine(requests, **options), engine(requests, ranks=np.zeros(300), **options)
+    plain, ranked = engine(requests, **options), engine(requests, line=Line(ranks=np.zeros(300)), **options)
     plain.run()
     ranked.run()
     assert plain.totals().preemption_count > 0
@@ -55,14 +54,14 @@ def test_equal_ranks_are_first_come_first_served_bit_for_bit(kind: str) -> None:
     np.testing.assert_array_equal(plain.records().preemption_count, ranked.records().preemption_count)
 
 
-def single_seat(requests: Requests, ranked: np.ndarray | None) -> np.ndarray:
+def single_seat(requests: Requests, line: Line | None) -> np.ndarray:
     """Waits at one seat, where a request takes as many seconds as it has tokens to answer."""
     run = engine(
         requests,
         constant_table(1.0, max_tokens=16, max_sequences=1),
         max_num_seqs=1,
         max_num_batched_tokens=16,
-        ranks=ranked,
+        line=line,
     )
     run.run()
     return run.records().queue_s
@@ -81,7 +80,7 @@ def test_shortest_first_with_exact_predictions_is_the_m_g_1_queue_of_that_order(
     sizes = np.arange(1, most + 1)
     left = 1 - np.append(0.0, np.cumsum(rate * sizes / most))  # of the load, what shorter ones leave
     rest_s = rate * (sizes**2).mean() / 2
-    shortest = single_seat(requests, ranks("shortest_predicted", requests))
+    shortest = single_seat(requests, waiting_line("shortest_predicted", requests))
     for size in sizes:
         expected = rest_s / (left[size - 1] * left[size])
         assert shortest[requests.output_tokens == size].mean() == pytest.approx(expected, rel=0.08)
@@ -89,7 +88,7 @@ def test_shortest_first_with_exact_predictions_is_the_m_g_1_queue_of_that_order(
     assert shortest.mean() == pytest.approx(expected, rel=0.05)
     arrived = single_seat(requests, None).mean()
     assert arrived == pytest.approx(rest_s / (1 - load), rel=0.05)
-    guessed = single_seat(requests, ranks("shortest_predicted", requests, prediction_cv=1.0)).mean()
+    guessed = single_seat(requests, waiting_line("shortest_predicted", requests, prediction_cv=1.0)).mean()
     assert shortest.mean() < guessed < arrived
 
 
@@ -97,12 +96,12 @@ def test_predictions_have_the_mean_and_the_spread_that_were_asked_for() -> None:
     requests = Requests(
         arrival_s=np.zeros(100_000), input_tokens=np.ones(100_000, int), output_tokens=np.full(100_000, 50)
     )
-    predicted = ranks("shortest_predicted", requests, prediction_cv=0.5, seed=7)
+    predicted = waiting_line("shortest_predicted", requests, prediction_cv=0.5, seed=7).ranks
     assert predicted.mean() == pytest.approx(50, rel=0.01)
     assert predicted.std() / predicted.mean() == pytest.approx(0.5, rel=0.02)
-    again = ranks("shortest_predicted", requests, prediction_cv=0.5, seed=7)
+    again = waiting_line("shortest_predicted", requests, prediction_cv=0.5, seed=7).ranks
     np.testing.assert_array_equal(predicted, again)
-    assert (predicted != ranks("shortest_predicted", requests, prediction_cv=0.5, seed=8)).all()
+    assert (predicted != waiting_line("shortest_predicted", requests, prediction_cv=0.5, seed=8).ranks).all()
 
 
 def test_longer_answers_behind_the_same_prediction_change_nothing_until_the_first_ends() -> None:
@@ -112,8 +111,8 @@ def test_longer_answers_behind_the_same_prediction_change_nothing_until_the_firs
         input_tokens=requests.input_tokens,
         output_tokens=3 * requests.output_tokens,
     )
-    predicted = ranks("shortest_predicted", requests, prediction_cv=0.3)
-    first, second = (engine(one, max_num_seqs=6, ranks=predicted) for one in (requests, longer))
+    predicted = waiting_line("shortest_predicted", requests, prediction_cv=0.3)
+    first, second = (engine(one, max_num_seqs=6, line=predicted) for one in (requests, longer))
     first.run()
     second.run()
     until = np.nanmin(first.records().finish_s)
@@ -133,9 +132,9 @@ def test_priorities_are_those_of_the_classes() -> None:
         RequestClass(name="chat", share_fraction=0.5, priority=-3),
         RequestClass(name="batch", share_fraction=0.5, priority=8),
     ]
-    assert ranks("priority", classed, classes=classes).tolist() == [8.0, -3.0, 8.0, -3.0]
-    assert ranks("priority", requests).tolist() == [0.0] * 4
-    assert ranks("fcfs", classed, classes=classes) is None
+    assert waiting_line("priority", classed, classes=classes).ranks.tolist() == [8.0, -3.0, 8.0, -3.0]
+    assert waiting_line("priority", requests).ranks.tolist() == [0.0] * 4
+    assert waiting_line("fcfs", classed, classes=classes) is None
 
 
 def test_starvation_is_said_aloud_and_only_where_it_is() -> None:
@@ -152,7 +151,7 @@ def test_starvation_is_said_aloud_and_only_where_it_is() -> None:
             constant_table(1.0, max_tokens=16, max_sequences=1),
             max_num_seqs=1,
             max_num_batched_tokens=16,
-            ranks=ranks(queue, requests),
+            line=waiting_line(queue, requests),
         )
         run.run()
         told[queue] = starvation("shortest_predicted", run.records(), slo_ttft_s=1.0)
@@ -166,4 +165,4 @@ def test_starvation_is_said_aloud_and_only_where_it_is() -> None:
 
 def test_a_static_batch_has_no_order_but_that_of_arrival() -> None:
     with pytest.raises(ValueError, match="first come first served"):
-        engine(poisson_requests(2, rate=1.0), kind="static_batch", ranks=np.zeros(2))
+        engine(poisson_requests(2, rate=1.0), kind="static_batch", line=Line(ranks=np.zeros(2)))

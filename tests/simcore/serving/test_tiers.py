@@ -65,10 +65,13 @@ def same(one: Engine, two: Engine) -> None:
 def check_tiers(run: Engine, lane, tiers: KvTiers) -> None:
     """What is swapped, cached and free fills a tier; entries stand in its list once."""
     prefix = run._prefix
-    waiting = [run._room[lane.seat_base + place] for place in range(lane.stack_count)]
+    waiting, request = [], lane.queue_first  # who was preempted stands first in line
+    for _ in range(lane.returning):
+        waiting.append(run._rows[request])
+        request = run._rows[request].after
     for level, figures in enumerate(tiers.tiers):
         tier = prefix.tiers[lane.tier_base + level]
-        swapped = [row.stack_held for row in waiting if tiers.swap and row.stack_level == level]
+        swapped = [row.held for row in waiting if tiers.swap and row.level == level]
         assert sum(-(-int(held) // BLOCK) for held in swapped) == tier.swapped_blocks
         listed, entry, newer = [], tier.newest, -1
         while entry >= 0:
