@@ -466,6 +466,12 @@ _METRICS: Final = (
     ),
     _entry("compute.roofline_bound", "Bound by", "What the decode step waits for most."),
     _entry(
+        "compute.lockstep_step_ratio",
+        "Steps in lockstep",
+        "How much longer steps last at most where data parallel ranks wait for each other's prompts; no result has it.",
+        better="down",
+    ),
+    _entry(
         "compute.random_expert_imbalance_ratio",
         "Expert imbalance by chance",
         "Busiest expert rank over the mean in a decode step, expected where no expert is a favourite.",

@@ -351,7 +351,7 @@ def partition(plan: Plan, serving: ServingPlan, outcome: ServingMetrics) -> dict
     allocated = serving.chip_count / plan.fabric.chip_count
     up = replica_availability_term(
         host_availability_fraction=plan.scenario.reliability.host_availability_fraction,
-        hosts_per_replica=replica_hosts(serving.pool.parallelism.replica_chip_count, serving.inputs.server),
+        hosts_per_replica=replica_hosts(serving.pool.coupled_chip_count, serving.inputs.server),
     ).value
     whole = sum(outcome.seconds.values())
     if not whole:  # nothing could be served: the chips waited all the time

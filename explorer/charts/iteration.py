@@ -21,6 +21,7 @@ KPIS: Final = (
     "serving.mbu_fraction",
     "serving.mfu_fraction",
     "compute.random_expert_imbalance_ratio",
+    "compute.lockstep_step_ratio",
 )
 HEIGHT: Final = 380
 _LEFT, _RIGHT, _TOP, _BOTTOM = 2.0, 98.0, 24, 344  # per cent across, pixels down

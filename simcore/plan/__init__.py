@@ -31,6 +31,7 @@ from simcore.plan.closed_forms import (
 from simcore.plan.digest import ENGINE_VERSION, digest_of
 from simcore.plan.disaggregated import Resolve, plan_apart
 from simcore.plan.kv_tiers import tier_warnings
+from simcore.plan.lockstep import lockstep_ratio
 from simcore.plan.prefixes import check_prefix_caching, prefix_warnings
 from simcore.plan.requests import requests_of
 from simcore.plan.resolve import Hardware, length_warnings, resolve_hardware, resolve_model
@@ -54,6 +55,7 @@ from simcore.workload.arrivals import ArrivalPreset, Trace
 from simcore.workload.fitted import Fitted
 from simcore.workload.lengths import Preset
 from simcore.workload.presets import length_presets
+from simcore.workload.requests import Requests
 from simcore.workload.traces import TraceTable
 
 __all__ = ["ENGINE_VERSION", "OperatingPoint", "Plan", "PoolPlan", "ServingPlan", "TrainingPlan", "plan"]
@@ -256,7 +258,8 @@ def _serving_warnings(planned: ServingPlan, allocator: AllocatorKind) -> list[Me
                 path="serving.kv.allocator",
             )
         )
-    found += [_mean_field(pool) for pool in planned.pools if pool.exchange_tier is not None]
+    sharing = {pool.parallelism.dp: pool for pool in planned.pools if pool.exchange_tier is not None}
+    found += [_mean_field(pool, requests) for pool in sharing.values()]
     staged = max(pool.parallelism.pp for pool in planned.pools)
     if staged > 1:
         found.append(
@@ -297,7 +300,17 @@ def _idle(planned: ServingPlan) -> Message:
     )
 
 
-def _mean_field(pool: PoolPlan) -> Message:
+def _mean_field(pool: PoolPlan, requests: Requests) -> Message:
+    """Pools that only prefill or only decode wait for no other kind of work."""
+    lockstep = lockstep_ratio(pool, requests)
+    if lockstep is not None:
+        return Message(
+            code="dp.mean_field",
+            template="each of {dp} data parallel ranks steps at its own pace, as if the others carried as many "
+            "tokens; in lockstep, waiting for each other's prompts, steps last up to {ratio:.2f} times as long",
+            params={"dp": pool.parallelism.dp, "ratio": lockstep.value},
+            path="serving.parallelism.dp",
+        )
     return Message(
         code="dp.mean_field",
         template="each of {dp} data parallel ranks is taken to carry as many tokens as the others: waiting "

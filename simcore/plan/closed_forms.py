@@ -14,6 +14,7 @@ from simcore.memory.rank import RankBudget
 from simcore.memory.weights import rank_weight_bytes
 from simcore.plan.disaggregated import apart_terms
 from simcore.plan.exchange import random_imbalance
+from simcore.plan.lockstep import lockstep_ratio
 from simcore.plan.offload import offload_tables, offload_terms
 from simcore.plan.operators import movement_terms, operator_tables
 from simcore.plan.resolve import Hardware
@@ -146,6 +147,7 @@ def pool_terms(serving: ServingPlan) -> dict[str, Term]:
         **pool.terms,
         **_imbalance_terms(serving),
         **apart_terms(serving),
+        **_lockstep_terms(serving),
         **movement_terms(serving),
         "serving.replica_count": leaf(
             serving.replica_count,
@@ -171,6 +173,11 @@ def _imbalance_terms(serving: ServingPlan) -> dict[str, Term]:
         return {}
     batch = mean_batch(serving.pool.operating_point)
     return {"compute.random_expert_imbalance_ratio": random_imbalance(inputs, batch)}
+
+
+def _lockstep_terms(serving: ServingPlan) -> dict[str, Term]:
+    found = lockstep_ratio(serving.pool, serving.inputs.requests)
+    return {} if found is None else {"compute.lockstep_step_ratio": found}
 
 
 def _state_terms(rank: RankBudget) -> dict[str, Term]:

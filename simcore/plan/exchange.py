@@ -3,8 +3,9 @@
 Where a replica has several data parallel ranks, each expert layer gathers the tokens of all: every chip sends its
 share of its rank's tokens to their experts and takes the results back (`fabric/exchange.py`). Mean field: all ranks
 are taken to carry as many tokens in a step as this one, and a step to begin when this one's does. Left out: ranks
-that carry more, for which all others wait (the engine keeps ranks in lockstep, an idle one runs an empty step), and
-those that carry less, whose tokens the experts do not get. The slowest of equal ranks is in the rank skew.
+that carry more, for which all others wait (the engine keeps ranks in lockstep, an idle one runs an empty step;
+`lockstep.py` says what that is at most), and those that carry less, whose tokens the experts do not get. The
+slowest of equal ranks is in the rank skew.
 With one data parallel rank the tokens are on every chip already, and an all-reduce sums what experts made of them.
 """
 

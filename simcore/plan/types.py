@@ -65,6 +65,12 @@ class PoolPlan:
         return self.replica_count * self.parallelism.lanes_per_replica
 
     @property
+    def coupled_chip_count(self) -> int:
+        """Chips that stop together: ranks that share no experts run on where another's host is down."""
+        cut = self.parallelism
+        return cut.rank_chip_count if self.exchange_tier is None else cut.replica_chip_count
+
+    @property
     def chip_count(self) -> int:
         return self.replica_count * self.parallelism.replica_chip_count
 

@@ -36,6 +36,7 @@ INTERFACE: Final = (
 ADDED: Final = (
     r"memory\.(swap_count|prefix_hit_fraction\.(host_dram|nvme|remote))",  # what tiers behind the pool came to
     r"compute\.random_expert_imbalance_ratio",  # what chance does to expert ranks, beside the ratio that is assumed
+    r"compute\.lockstep_step_ratio",  # what waiting for prompts of other ranks comes to, which no result has
     r"fabric\.all_to_all_slowdown_ratio",  # the extra hop that a rail-only fabric's guard rail speaks of
     r"memory\.(left|state|paged)_bytes_per_chip",  # what the budget leaves, and to whom
     # In tables with their trees, and no metrics: tiers behind HBM.

@@ -121,6 +121,18 @@ def test_ranks_of_a_dense_model_serve_what_as_many_replicas_do() -> None:
     assert ranks.metrics.keys() == replicas.metrics.keys()
 
 
+def test_a_host_that_is_down_stops_ranks_that_share_experts_and_no_others() -> None:
+    """Two servers: of a dense model each keeps its own ranks."""
+    half = {"hardware.chip_count": 16, "reliability.host_availability_fraction": 0.9}
+
+    def lost(overrides: dict[str, Any], **cut: float) -> float:
+        rows = run(half | overrides, tp=1, **cut).tables["where_time_goes"]
+        return next(row["fraction"] for row in rows if row["resource"] == "failure")
+
+    assert lost({}, dp=16) == pytest.approx(0.1)
+    assert lost({"model.name": "qwen3-30b-a3b"}, dp=16, ep=16) == pytest.approx(1 - 0.9**2)
+
+
 def test_ranks_that_share_experts_read_fewer_weights_in_a_step_than_replicas_would() -> None:
     busy = SMALL_MOE | {"workload.arrivals": {"kind": "closed_loop", "concurrency": 512}}
     shared, apart = planned(busy, tp=1, dp=8, ep=8), planned(busy, tp=1)
@@ -241,6 +253,59 @@ def test_an_open_tp_is_the_least_that_fits_beside_the_ranks() -> None:
     assert found.resolved["serving.parallelism.tp"] == 1
 
 
+# ---- lockstep ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("output_tokens", "users", "ratio"), [(1024, 2048, 1.76), (8192, 1024, 1.19)])
+def test_waiting_for_prompts_of_other_ranks_is_about_what_the_simulation_is_too_fast(
+    output_tokens: int, users: int, ratio: float
+) -> None:
+    """The runs of TensorRT-LLM below are simulated 1.57 and 1.19 times as fast as measured."""
+    load = {
+        "workload.arrivals": {"kind": "closed_loop", "concurrency": users},
+        "workload.lengths": {"kind": "constant", "input_tokens": 1024, "output_tokens": output_tokens},
+        "serving.engine": "TensorRT-LLM 1.2",
+    }
+    found = planned(EIGHT | load, tp=1, dp=8, ep=8)
+    assert number(found, "compute.lockstep_step_ratio") == pytest.approx(ratio, abs=0.01)
+    said = next(warning for warning in found.warnings if warning.code == "dp.mean_field")
+    assert f"{ratio} times as long" in said.text
+
+
+def test_pools_that_only_prefill_or_only_decode_wait_for_no_prompts() -> None:
+    """Wide expert parallelism as DeepSeek serves it: eight ranks that prefill, eight that decode."""
+    apart = SMALL_MOE | {"hardware.chip_count": 16, "serving.scheduler.kind": "disaggregated"}
+    found = planned(apart, tp=1, dp=8, ep=8)
+    assert found.serving is not None
+    assert [(pool.role, pool.lane_count) for pool in found.serving.pools] == [("prefill", 8), ("decode", 8)]
+    assert "compute.lockstep_step_ratio" not in found.metrics
+    assert [warning.code for warning in found.warnings].count("dp.mean_field") == 1
+    assert number(simulate(found), "serving.completed_count") == 400
+
+
+@settings(max_examples=20, deadline=None)
+@given(users=st.integers(1, 4000), output=st.integers(1, 2000), dp=st.sampled_from([2, 4, 8]))
+def test_ranks_in_lockstep_are_never_earlier_and_never_later_than_as_if_every_step_held_a_prompt(
+    users: int, output: int, dp: int
+) -> None:
+    load = {
+        "workload.arrivals": {"kind": "closed_loop", "concurrency": users},
+        "workload.lengths": {"kind": "constant", "input_tokens": 512, "output_tokens": output},
+    }
+    made = [planned(SMALL_MOE | load | {"hardware.chip_count": n}, tp=1, dp=n, ep=n) for n in (2, dp)]
+    for found in made:
+        ratio = found.terms["compute.lockstep_step_ratio"]
+        figures = {leaf.name: leaf.value for leaf in leaves(ratio)}
+        assert 1 - 1e-12 <= ratio.value <= 1 + figures["prompt_chunk_s"] / figures["decode_step_s"] + 1e-12
+
+
+def test_one_token_answers_make_every_step_hold_a_prompt_so_that_nobody_waits() -> None:
+    load = {"workload.lengths": {"kind": "constant", "input_tokens": 512, "output_tokens": 1}}
+    assert number(
+        planned(SMALL_MOE | load, tp=1, dp=8, ep=8), "compute.lockstep_step_ratio"
+    ) == pytest.approx(1)
+
+
 # ---- chance -----------------------------------------------------------------------------------------
 
 
@@ -280,7 +345,7 @@ def test_deepseek_r1_on_a_server_of_h200_is_not_slower_than_measured_nor_much_fa
     output_tokens: int, users: int, measured_token_per_s: float, most: float
 ) -> None:
     """TensorRT-LLM 1.2's overview: 8 H200, DP 8 and EP 8, fp8, 1,024 tokens in, as many requests as it takes. Here
-    1.57 and 1.19 times as fast: nothing of a full server's host, and no rank that waits for a fuller one, is known."""
+    1.57 and 1.19 times as fast: no rank waits for the prompts of another."""
     found = run(
         EIGHT
         | {
