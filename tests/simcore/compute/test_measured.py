@@ -113,6 +113,18 @@ def test_experts_are_found_by_their_width_and_ranks(catalog, chip, experts, tp, 
     )
 
 
+def test_experts_of_several_ranks_are_found_at_the_tokens_of_all(catalog, chip, experts):
+    """Two data parallel ranks: the table counts tokens over all experts, so 64 of each are its 128."""
+    calibration = with_tables(catalog, chip, experts=experts)
+    fitted = catalog.calibration_for(chip)
+    shared = operators(catalog, chip, "qwen3-30b-a3b", dp=2, ep=2)["experts"]
+    spread = operators(catalog, chip, "qwen3-30b-a3b", tp=2, ep=2)["experts"]
+    at, of_all = np.array([1.0, 64.0, 400.0]), np.array([2.0, 128.0, 800.0])
+    ratio = whole_s(shared, chip, calibration, at).whole_s / whole_s(shared, chip, fitted, at).whole_s
+    known = whole_s(spread, chip, calibration, of_all).whole_s / whole_s(spread, chip, fitted, of_all).whole_s
+    np.testing.assert_allclose(ratio, known, rtol=1e-9)
+
+
 def test_experts_of_a_width_outside_the_table_stay_as_fitted(catalog, chip, experts):
     calibration = with_tables(catalog, chip, experts=experts)
     op = operators(catalog, chip, "qwen3-30b-a3b", tp=8)["experts"]  # 96 columns on each rank
