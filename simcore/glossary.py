@@ -247,6 +247,38 @@ _FIELDS: Final = (
     ),
     _entry("serving.weights_dtype", "Weights", "Number format of the weights."),
     _entry(
+        "serving.speculative", "Speculative decoding", "A cheap draft proposes tokens that one step verifies."
+    ),
+    _entry(
+        "serving.speculative.kind",
+        "Speculative decoding",
+        "Who drafts tokens that one step verifies together: a look-up in the prompt (ngram), a head on the model "
+        "(eagle, eagle3, mtp), or a smaller model.",
+    ),
+    _entry(
+        "serving.speculative.num_speculative_tokens",
+        "Draft tokens",
+        "Tokens that are drafted for each sequence in an iteration.",
+        symbol="k",
+    ),
+    _entry(
+        "serving.speculative.acceptance_rate",
+        "Acceptance rate",
+        "Probability that a draft token is accepted where all before it were. vLLM's log prints the mean acceptance "
+        "length, which is 1 + a + a² + … over the draft tokens.",
+        symbol="a",
+    ),
+    _entry(
+        "serving.speculative.draft_cost_fraction",
+        "Cost of a draft",
+        "One pass of the head as a share of a decode step; auto takes one layer of the model and its LM head.",
+    ),
+    _entry(
+        "serving.speculative.model",
+        "Draft model",
+        "A smaller model with the same vocabulary, on the same chips.",
+    ),
+    _entry(
         "serving.attention.kind",
         "Attention kernel",
         "flash tiles through SRAM; naive writes the scores to HBM.",
@@ -520,6 +552,42 @@ _METRICS: Final = (
         better="down",
     ),
     _entry("serving.itl_s", "ITL", "Gap between two tokens of a request.", better="down"),
+    _entry(
+        "serving.speculative.expected_tokens_per_step",
+        "Tokens per iteration, expected",
+        "Accepted draft tokens and one more, in the mean: 1 + a + a² + … over the draft tokens.",
+        better="up",
+    ),
+    _entry(
+        "serving.speculative.tokens_per_step",
+        "Tokens per iteration",
+        "That a sequence got of an iteration with drafts, in the simulation; the end of an answer wastes some.",
+        better="up",
+    ),
+    _entry(
+        "serving.speculative.iteration_s",
+        "Iteration with drafts",
+        "One step that verifies the draft tokens of every sequence, and the passes that draft them.",
+        better="down",
+    ),
+    _entry(
+        "serving.speculative.tpot_s",
+        "Time per token with drafts",
+        "The iteration over the tokens that it gives, prompts aside.",
+        better="down",
+    ),
+    _entry(
+        "serving.speculative.speedup_ratio",
+        "Speed-up of drafts",
+        "Tokens of decoding per second with drafts ÷ without, at the mean batch.",
+        better="up",
+    ),
+    _entry(
+        "serving.speculative.break_even_fraction",
+        "Break-even acceptance",
+        "The acceptance rate at which drafts begin to pay at the mean batch.",
+        better="down",
+    ),
     _entry("serving.e2e_s", "End to end", "From arrival to the last token.", better="down"),
     _entry(
         "serving.queue_s",

@@ -136,6 +136,10 @@ def sqrt(term: Term) -> Term:
     return _apply("sqrt", term)
 
 
+def power(base: Term, exponent: Term) -> Term:
+    return _apply("pow", base, exponent)
+
+
 def simulated(value: float, name: str, *, statistic: str, count: int, seed: int) -> Term:
     """A number that an engine produced: its leaf says which statistic, over how many, with which seed."""
     of = f"{statistic} of {count:,} simulated" if statistic else f"run of {count:,} simulated requests"

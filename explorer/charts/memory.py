@@ -84,6 +84,7 @@ def _item(row: Mapping[str, Any]) -> str:
         "visible": _("Visible to the driver"),
         "utilization_cut": _("Left free for others"),
         "weights": _("Weights"),
+        "draft": _("Draft model"),
         "rotary": _("Rotary tables"),
         "activation": _("Activation peak"),
         "moe_workspace": _("Expert workspace"),
@@ -105,6 +106,7 @@ def _why(row: Mapping[str, Any], *, training: bool) -> str:
     terms = {
         "visible": "hbm_visible_bytes",
         "weights": "weight_bytes_per_chip",
+        "draft": "draft_weight_bytes",
         "rotary": "rotary_table_bytes",
         "activation": "activation_bytes",
         "moe_workspace": "moe_workspace_bytes",
@@ -129,6 +131,7 @@ def _note(row: Mapping[str, Any]) -> str:
         "logits of max_num_seqs bind": _("logits of max_num_seqs bind"),
         "MLP of max_num_batched_tokens binds": _("MLP of max_num_batched_tokens binds"),
         "table of sines and cosines": _("table of sines and cosines"),
+        "weights of the model that drafts": _("weights of the model that drafts"),
         "device context, communication buffers": _("device context, communication buffers"),
         "fp32 copy and two moments": _("fp32 copy and two moments"),
         "kept for the backward pass": _("kept for the backward pass"),

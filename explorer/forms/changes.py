@@ -23,7 +23,7 @@ from explorer.forms.schema import (
 # What a kind starts with where its keys have no default in the schema.
 _STARTS: Final = {
     "request_per_s": "8", "concurrency": "64", "input_tokens": "1024", "output_tokens": "256",
-    "input_mean_tokens": "1024", "output_mean_tokens": "256", "cv": "2",
+    "model": "llama-3.1-8b", "input_mean_tokens": "1024", "output_mean_tokens": "256", "cv": "2",
 }  # fmt: skip
 
 

@@ -48,9 +48,11 @@ _CATALOG_CHOICES: Final = {
     "hardware.chip": "chips",
     "hardware.server": "servers",
     "model.name": "models",
+    "serving.speculative.model": "models",
     "topology.price_book": "price_books",
     "economics.price_book": "price_books",
 }
+_OFF: Final = frozenset({"serving.speculative.kind"})  # kinds without one of which nothing is done
 # Shown behind "More": what most people leave alone.
 _RARE: Final = frozenset(
     {
@@ -266,7 +268,8 @@ def _selected(leaf: Leaf) -> str:
 
 def _choices(leaf: Leaf, view: _View) -> tuple[tuple[str, str], ...]:
     if leaf.kinds:
-        own = (("", _("the server's own")),) if leaf.info and not default_kind(leaf.info) else ()
+        nothing = _("off") if leaf.path in _OFF else _("the server's own")
+        own = (("", nothing),) if leaf.info and not default_kind(leaf.info) else ()
         usable = [
             kind for kind in leaf.kinds if kind != "trace" or view.traces or view.typed(leaf.path) == kind
         ]

@@ -12,8 +12,9 @@ arrays describe the slowest stage. Entry 0 is an iteration that does not run and
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Final
 
 import numpy as np
 
@@ -59,6 +60,9 @@ class StepTimeTable:
     overhead_s: float  # host work per iteration
     overhead_s_per_sequence: float
     front_end_s: float = 0.0  # of a request, outside of all steps
+    verified_tokens: int = 1  # that a decoding sequence puts into a step; with speculation its drafts too
+    gained_tokens: float = 1.0  # that it gets of a step in the mean
+    head_comm_s: Floats | None = None  # of head_s, the collectives of draft passes
     # attribution: flop/(e_c·peak); what memory adds to it; launches, and what tiles and waves leave idle.
     # They sum to linear_s; the head's remainder is its idle tiles.
     linear_compute_s: Floats
@@ -73,6 +77,22 @@ class StepTimeTable:
     head_flop_per_sequence: float
     weight_bytes_per_step: Floats  # [max_tokens+1]
     kv_bytes_per_context_token: float
+
+
+_NOT_OF_STEP: Final = frozenset({"window_tokens", "front_end_s", "verified_tokens", "gained_tokens"})
+OF_STEP: Final = frozenset(
+    field.name
+    for field in fields(StepTimeTable)
+    if not field.name.endswith("_fraction") and field.name not in _NOT_OF_STEP
+)
+
+
+def scaled(table: StepTimeTable, factors: Mapping[str, float]) -> StepTimeTable:
+    """The table with these of its times and work, by name, so many times as large."""
+    values = {name: getattr(table, name) for name in factors}
+    return replace(
+        table, **{name: value * factors[name] for name, value in values.items() if value is not None}
+    )
 
 
 def build_step_table(

@@ -94,22 +94,70 @@ def decode_step(
     context_tokens: float,
     communication_s: Term | None = None,
     exchange_s: Term | None = None,
+    verified_tokens: int = 1,
 ) -> Term:
-    """Step time of `batch` sequences that each decode one token with `context_tokens` cached; all-reduces and
-    the way of tokens to experts and back are given."""
+    """Step time of `batch` sequences that each decode one token with `context_tokens` cached, or verify several;
+    all-reduces and the way of tokens to experts and back are given."""
     sequences = leaf(batch, "batch", kind="derived", source="sequences decoding together", dimension="count")
+    tokens = sequences if verified_tokens == 1 else _verified(sequences, verified_tokens)
+    kernels = (
+        _linear_s(model, tokens),
+        _head_s(model, tokens),
+        _decode_attention_s(model, sequences, context_tokens, verified_tokens),
+    )
+    waits = _meetings(model, tokens, communication_s, exchange_s)
+    return total(*kernels, *waits, _host(model, sequences)).named("decode_step_s")
+
+
+def _verified(sequences: Term, verified_tokens: int) -> Term:
+    each = leaf(verified_tokens, "verified_tokens", kind="derived", source="draft tokens and one more")
+    return (sequences * each).named("tokens_of_the_step", "tokens")
+
+
+def _decode_attention_s(
+    model: StepModel, sequences: Term, context_tokens: float, verified_tokens: int = 1
+) -> Term:
+    """A context is read once for all tokens that are verified, at the pace of memory unless arithmetic is slower."""
     context = leaf(context_tokens, "context_tokens", kind="derived", source="cached tokens of each sequence")
     cost = model.attention
-    parts = [
-        sequences * context * cost.decode_s_per_token,
-        sequences * cost.decode_s_per_sequence,
-    ]
+    whole, window = sequences * context, sequences * minimum(context, _window(cost))
+    busy = verified_tokens * cost.decode_compute_fraction
+    if verified_tokens > 1 and busy > 1.0:
+        slower = leaf(
+            busy, "arithmetic_to_memory_ratio", kind="derived", source="queries that share one read"
+        )
+        whole, window = whole * slower, window * slower
+    parts = [whole * cost.decode_s_per_token, sequences * cost.decode_s_per_sequence]
     if cost.window_tokens:
-        parts.append(sequences * minimum(context, _window(cost)) * cost.decode_s_per_window_token)
-    attention_s = total(*parts).named("decode_attention_s")
-    kernels = (_linear_s(model, sequences), _head_s(model, sequences), attention_s)
-    waits = _meetings(model, sequences, communication_s, exchange_s)
-    return total(*kernels, *waits, _host(model, sequences)).named("decode_step_s")
+        parts.append(window * cost.decode_s_per_window_token)
+    return total(*parts).named("decode_attention_s")
+
+
+def draft_passes(
+    model: StepModel,
+    *,
+    batch: float,
+    context_tokens: float,
+    draft_tokens: int,
+    first_waits: tuple[Term | None, Term | None] = (None, None),
+    further_waits: tuple[Term | None, Term | None] = (None, None),
+) -> tuple[Term, Term, Term]:
+    """Layers and attention, LM heads, and host work of a draft's passes beside one verification.
+
+    All-reduces and the way to experts are given, of the first pass and of each further one.
+    """
+    sequences = leaf(batch, "batch", kind="derived", source="sequences decoding together", dimension="count")
+    passes = leaf(draft_tokens, "draft_tokens", path="serving.speculative.num_speculative_tokens")
+    further = leaf(
+        draft_tokens - 1, "further_passes", kind="derived", source="draft tokens but one", dimension="count"
+    )
+    tokens = _verified(sequences, 1 + draft_tokens)
+    once = [_linear_s(model, tokens), *_meetings(model, tokens, *first_waits)]
+    again = total(_linear_s(model, sequences), *_meetings(model, sequences, *further_waits))
+    attention_s = _decode_attention_s(model, sequences, context_tokens)
+    layers = total(*once, further * again, passes * attention_s).named("draft_layers_s", "s")
+    heads = (passes * _head_s(model, sequences)).named("draft_heads_s", "s")
+    return layers, heads, (passes * _host(model, sequences)).named("draft_host_s", "s")
 
 
 def prefill_step(
@@ -242,20 +290,23 @@ class StepShares:
 
 
 def decode_shares(table: StepTimeTable, *, batch: int, context_tokens: float) -> StepShares:
-    """A decode step of the table, split by resource."""
+    """A decode step of the table, with its drafts where there are some, split by resource."""
     attention_s = batch * (
         context_tokens * table.decode_attention_s_per_token
         + min(context_tokens, table.window_tokens) * table.decode_attention_s_per_window_token
         + table.decode_attention_s_per_sequence
     )
     busy = table.decode_attention_compute_fraction * attention_s
+    tokens = batch * table.verified_tokens
+    head_comm_s = 0.0 if table.head_comm_s is None else float(table.head_comm_s[batch])
     return StepShares(
-        compute_s=float(table.linear_compute_s[batch] + table.head_compute_s[batch]) + busy,
-        hbm_s=float(table.linear_hbm_s[batch] + table.head_hbm_s[batch]) + attention_s - busy,
-        scaleup_s=float(table.comm_s[batch]) - _scaleout_s(table, batch),
-        scaleout_s=_scaleout_s(table, batch),
-        host_s=float(table.linear_launch_s[batch])
+        compute_s=float(table.linear_compute_s[tokens] + table.head_compute_s[batch]) + busy,
+        hbm_s=float(table.linear_hbm_s[tokens] + table.head_hbm_s[batch]) + attention_s - busy,
+        scaleup_s=float(table.comm_s[tokens]) - _scaleout_s(table, tokens) + head_comm_s,
+        scaleout_s=_scaleout_s(table, tokens),
+        host_s=float(table.linear_launch_s[tokens])
         + _head_idle_s(table, batch)
+        - head_comm_s
         + table.overhead_s
         + batch * table.overhead_s_per_sequence,
     )

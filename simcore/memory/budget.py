@@ -62,6 +62,7 @@ def kv_budget(
     block_size_tokens: int = 16,
     num_gpu_blocks_override: int | None = None,
     kv_cache_memory_bytes: float | None = None,
+    draft: LlmArchitecture | None = None,
     other_chips: Sequence[Chip] = (),
 ) -> KvBudget:
     """Budget of one data parallel rank, whether it fits or not."""
@@ -79,6 +80,7 @@ def kv_budget(
         block_size_tokens=block_size_tokens,
         num_gpu_blocks_override=num_gpu_blocks_override,
         kv_cache_memory_bytes=kv_cache_memory_bytes,
+        draft=draft,
     )
     return budget_of(request, other_chips=tuple(other_chips))
 
@@ -169,6 +171,7 @@ def waterfall(budget: KvBudget) -> list[dict[str, Any]]:
             else "left free by gpu_memory_utilization",
         ),
         ("weights", rank.weight_bytes.value, "use", ""),
+        ("draft", rank.draft_bytes.value, "use", "weights of the model that drafts"),
         ("rotary", rank.rotary_bytes.value, "use", "table of sines and cosines"),
         ("activation", rank.activation_bytes.value, "use", binds[rank.activation_binds]),
         ("moe_workspace", rank.moe_workspace_bytes.value, "use", ""),

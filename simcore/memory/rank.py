@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final, Literal
 
+from simcore.memory.draft import draft_bytes, with_draft
 from simcore.memory.pages import (
     affine_page_bytes,
     grows_with_tokens,
@@ -49,6 +50,7 @@ class RankBudget:
     visible_bytes: Term
     budget_bytes: Term
     weight_bytes: Term
+    draft_bytes: Term  # weights of a draft model
     rotary_bytes: Term
     activation_bytes: Term
     activation_binds: ActivationTerm
@@ -84,7 +86,9 @@ def rank_budget(request: MemoryRequest, stage: PipelineStage) -> RankBudget:
         kind="calibrated",
         source=engine.source,
     )
-    used = total(weights, rotary, activation, workspace, non_torch).named("reserved_bytes", "bytes")
+    draft = draft_bytes(request)
+    beside = (draft,) if request.draft else ()
+    used = total(weights, rotary, activation, workspace, non_torch, *beside).named("reserved_bytes", "bytes")
     if request.kv_cache_memory_bytes is not None:
         kv = input_leaf(request.kv_cache_memory_bytes, "kv_cache_memory_bytes", "serving", "bytes")
     elif engine.family == "TensorRT-LLM":
@@ -95,13 +99,13 @@ def rank_budget(request: MemoryRequest, stage: PipelineStage) -> RankBudget:
     per_sequence = state_bytes(request, stage)
     state = _reserved_states(request, kv, per_sequence)
     if is_affine(arch):
-        groups, page = 1, affine_page_bytes(request, stage)
+        groups, page = 1, with_draft(request, affine_page_bytes(request, stage), 1)
         blocks = _blocks(request, kv - state, page)
         if not grows_with_tokens(arch) and request.num_gpu_blocks_override is None:
             blocks = _blocks_of_states(request, state, per_sequence)
     else:
         size, groups = layer_groups(stage, arch)
-        page = page_bytes(request, size)
+        page = with_draft(request, page_bytes(request, size), groups)
         blocks = _blocks(request, kv, page)
     if request.num_gpu_blocks_override is not None:
         kv = (state + blocks * page).named("kv_bytes_per_chip", "bytes")
@@ -112,6 +116,7 @@ def rank_budget(request: MemoryRequest, stage: PipelineStage) -> RankBudget:
         visible_bytes=visible,
         budget_bytes=budget,
         weight_bytes=weights,
+        draft_bytes=draft,
         rotary_bytes=rotary,
         activation_bytes=activation,
         activation_binds=binds,

@@ -27,6 +27,7 @@ class MemoryRequest:
     block_size_tokens: int = 16
     num_gpu_blocks_override: int | None = None
     kv_cache_memory_bytes: float | None = None
+    draft: LlmArchitecture | None = None  # a model that drafts for it, on the same ranks
 
     @property
     def cache_was_asked_for(self) -> bool:

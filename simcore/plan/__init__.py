@@ -14,7 +14,7 @@ from typing import Any
 
 from simcore.catalog import Catalog, default_catalog
 from simcore.catalog.catalog import CLASS_DEFAULT
-from simcore.catalog.types import Chip
+from simcore.catalog.types import Chip, LlmArchitecture
 from simcore.cost import CostModel, cost_model, switch_for
 from simcore.errors import InputError, Message
 from simcore.fabric import Fabric, build_fabric
@@ -37,6 +37,7 @@ from simcore.plan.requests import requests_of
 from simcore.plan.resolve import Hardware, length_warnings, resolve_hardware, resolve_model
 from simcore.plan.serving import build_pool, resolve_parallelism
 from simcore.plan.slices import plan_slices
+from simcore.plan.speculation import speculation_warnings
 from simcore.plan.training import (
     TrainingPlan,
     plan_training,
@@ -51,6 +52,7 @@ from simcore.plan.unused import unused_inputs
 from simcore.scenario import Scenario
 from simcore.scenario.schema import Workload
 from simcore.serving.schedulers.disaggregated import Disaggregated
+from simcore.serving.speculation import DraftModel, Speculative
 from simcore.workload.arrivals import ArrivalPreset, Trace
 from simcore.workload.fitted import Fitted
 from simcore.workload.lengths import Preset
@@ -154,6 +156,7 @@ def _serving(
     engine = engine_constants(spec.engine)
     weights_dtype = architecture.weights_dtype if spec.weights_dtype == "auto" else spec.weights_dtype
     kv_dtype = (architecture.kv_dtype or "bf16") if spec.kv.dtype == "auto" else spec.kv.dtype
+    draft = _draft(spec.speculative, catalog)
     resolve = partial(
         resolve_parallelism,
         architecture=architecture,
@@ -163,6 +166,7 @@ def _serving(
         engine=engine,
         weights_dtype=weights_dtype,
         kv_dtype=kv_dtype,
+        draft=draft,
     )
     requests = requests_of(scenario, architecture.max_position, seed=scenario.run.seed, trace=trace)
     inputs = PoolInputs(
@@ -179,6 +183,7 @@ def _serving(
         kv_dtype=kv_dtype,
         replica_count=1,
         requests=requests,
+        draft=draft,
         other_chips=catalog.chips,
     )
     planner = plan_apart if isinstance(spec.scheduler, Disaggregated) else _plan_together
@@ -190,6 +195,7 @@ def _serving(
         *length_warnings(spec.max_model_len, architecture),
         *prefix_warnings(spec, requests),
         *tier_warnings(spec.kv),
+        *speculation_warnings(planned.pool),
         *_serving_warnings(planned, spec.kv.allocator),
     ]
 
@@ -201,6 +207,13 @@ def _plan_together(common: PoolInputs, chip: Chip, *, chip_count: int, resolve: 
     inputs = replace(common, parallelism=parallelism, replica_count=replicas)
     pool = build_pool(inputs, chip)
     return ServingPlan(inputs=inputs, pool=pool, idle_chip_count=chip_count - pool.chip_count)
+
+
+def _draft(spec: Speculative | None, catalog: Catalog) -> LlmArchitecture | None:
+    """The model that drafts, where one is named."""
+    if not isinstance(spec, DraftModel):
+        return None
+    return catalog.model(spec.model, path="serving.speculative.model")
 
 
 def _replica_count(wanted: int | str, replica_chip_count: int, chip_count: int) -> int:
@@ -393,6 +406,7 @@ def _digest(
     if serving is not None:
         entries += [
             serving.inputs.architecture,
+            *([serving.inputs.draft] if serving.inputs.draft else []),
             trace.content_sha256 if trace else None,
             *_fits(scenario.workload),
         ]

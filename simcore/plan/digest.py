@@ -24,6 +24,8 @@ def digest_of(scenario: Scenario, *entries: Any) -> str:
     """Hex digest of a scenario with the resolved catalog entries (and hashes) it depends on."""
     document = scenario.model_dump(mode="json", exclude={"name", "description"})
     document["workload"]["arrivals"].pop("path", None)  # the content counts, not where it lies
+    if document["serving"]["speculative"] is None:
+        del document["serving"]["speculative"]  # a field of later versions leaves older digests as they were
     if is_file(document["hardware"]["calibration"]):
         del document["hardware"]["calibration"]
     parts = [

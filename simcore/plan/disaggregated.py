@@ -146,6 +146,7 @@ def role_spec(spec: Serving, role: _Apart) -> Serving:
         update={
             "parallelism": own.parallelism or spec.parallelism,
             "scheduler": batching,
+            "speculative": None if first else spec.speculative,
             "kv": spec.kv.model_copy(update={"enable_prefix_caching": caching}),
         }
     )

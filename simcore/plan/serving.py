@@ -8,16 +8,25 @@ KV and seats of their own, whose experts take the tokens of all (`exchange.py`).
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from simcore.catalog.types import Chip, LlmArchitecture, Server
+from simcore.compute.drafting import draft_pass, drafted, verifying
 from simcore.compute.ops import bottleneck_stage
-from simcore.compute.step_table import StepTimeTable, build_step_table
-from simcore.compute.steps import StepModel, decode_step, prefill_step, roofline_bound, step_model
+from simcore.compute.step_table import OF_STEP, StepTimeTable, build_step_table, scaled
+from simcore.compute.steps import (
+    StepModel,
+    decode_step,
+    draft_passes,
+    prefill_step,
+    roofline_bound,
+    step_model,
+)
 from simcore.errors import InfeasibleError, InputError
 from simcore.fabric.collectives import Interconnect, collective_s, collective_times_s, interconnect
 from simcore.memory.allocators import Reservation, reservation
@@ -28,7 +37,8 @@ from simcore.parallelism import Parallelism
 from simcore.plan.exchange import exchange_tier, expert_exchange, step_exchange, step_exchanges_s
 from simcore.plan.kv_tiers import lane_tiers
 from simcore.plan.prefixes import expected_hit_fraction
-from simcore.plan.types import CollectiveTier, OperatingPoint, PoolInputs, PoolPlan
+from simcore.plan.speculation import check_speculation, drafting_inputs, shares_of, speculation_terms
+from simcore.plan.types import CollectiveTier, OperatingPoint, PoolInputs, PoolPlan, SpeculationPlan
 from simcore.scenario.schema import Serving
 from simcore.serving.capacity import throughput_curve
 from simcore.serving.estimate import LaneLoad, latency_terms
@@ -36,16 +46,12 @@ from simcore.serving.pools import LanePool
 from simcore.serving.records import Integers
 from simcore.serving.routers import lanes_used
 from simcore.serving.schedulers import SchedulerParameters
+from simcore.serving.speculation import tokens_per_iteration
 from simcore.serving.tiers import KvTiers, quicker_blocks
 from simcore.why import Term, constant, leaf
 from simcore.workload.requests import Requests
 
 BYTES_OF_ACTIVATION: Final = 2.0
-_PER_STEP_SCALED: Final = frozenset(
-    field.name
-    for field in fields(StepTimeTable)
-    if not field.name.endswith("_fraction") and field.name not in ("window_tokens", "front_end_s")
-)
 
 
 def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
@@ -53,11 +59,19 @@ def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
     kv = require_fit(budget(inputs, chip), path="serving")
     scheduler = _scheduler(inputs.spec, kv)
     network = lane_network(inputs, chip)
-    table = _lane_table(inputs, chip, scheduler, network)
+    check_speculation(inputs, scheduler)
+    plain = _lane_table(inputs, chip, scheduler, network)
+    table = plain if inputs.spec.speculative is None else _speculating(inputs, chip, scheduler, network)
     promised = _reservation(inputs, kv)
     behind = lane_tiers(inputs, chip, kv, inputs.parallelism)
     point = _operating_point(inputs, table, scheduler, kv, promised, behind)
     model = _step_model(inputs, chip, scheduler)
+    terms = _step_terms(inputs, model, scheduler, network, point) | dict(point.latency_terms)
+    speculation = None
+    if inputs.spec.speculative is not None:
+        without = _operating_point(inputs, plain, scheduler, kv, promised, behind).capacity_request_per_s
+        speculation = _speculation(inputs, chip, scheduler, capacity_without=without)
+        terms |= _speculation_terms(inputs, speculation, model, network, point, terms)
     return PoolPlan(
         role=inputs.role,
         chip=chip,
@@ -67,6 +81,7 @@ def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
         scheduler=scheduler,
         step_table=table,
         kv=kv,
+        speculation=speculation,
         reservation=promised,
         tiers=behind,
         operating_point=point,
@@ -74,7 +89,7 @@ def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
         collective_tier=_all_reduce_tier(inputs, network),
         exchange_tier=exchange_tier(expert_exchange(inputs, chip, network)),
         step_model=model,
-        terms=_step_terms(inputs, model, scheduler, network, point) | dict(point.latency_terms),
+        terms=terms,
     )
 
 
@@ -89,7 +104,7 @@ def budget(inputs: PoolInputs, chip: Chip) -> KvBudget:
         inputs.architecture,
         chip,
         inputs.parallelism,
-        **_budget_options(inputs.spec, inputs.engine, inputs.weights_dtype, inputs.kv_dtype),
+        **_budget_options(inputs.spec, inputs.engine, inputs.weights_dtype, inputs.kv_dtype, inputs.draft),
         num_gpu_blocks_override=inputs.spec.num_gpu_blocks_override,
         kv_cache_memory_bytes=inputs.spec.kv_cache_memory_bytes,
     )
@@ -98,7 +113,11 @@ def budget(inputs: PoolInputs, chip: Chip) -> KvBudget:
 
 
 def _budget_options(
-    spec: Serving, engine: EngineConstants, weights_dtype: str, kv_dtype: str
+    spec: Serving,
+    engine: EngineConstants,
+    weights_dtype: str,
+    kv_dtype: str,
+    draft: LlmArchitecture | None,
 ) -> dict[str, Any]:
     return {
         "engine": engine,
@@ -109,6 +128,7 @@ def _budget_options(
         "max_num_batched_tokens": _number(getattr(spec.scheduler, "max_num_batched_tokens", None)),
         "max_model_len": _number(spec.max_model_len),
         "block_size_tokens": spec.kv.block_size,
+        "draft": draft,
     }
 
 
@@ -122,12 +142,13 @@ def resolve_parallelism(
     engine: EngineConstants,
     weights_dtype: str,
     kv_dtype: str,
+    draft: LlmArchitecture | None = None,
 ) -> Parallelism:
     """`tp: auto` becomes the smallest power of two that fits, inside the scale-up domain if it can be."""
     wanted = spec.parallelism
     _check_stages(wanted, architecture)
     if wanted.tp == "auto":
-        options = _budget_options(spec, engine, weights_dtype, kv_dtype)
+        options = _budget_options(spec, engine, weights_dtype, kv_dtype, draft)
         alone = wanted.model_copy(update={"tp": 1})
         _check_chips(alone, chip_count)
         degrees = _tensor_degrees(architecture, chip_count // alone.replica_chip_count)
@@ -240,8 +261,9 @@ def lane_network(inputs: PoolInputs, chip: Chip) -> Interconnect:
 
 
 def _lane_table(
-    inputs: PoolInputs, chip: Chip, scheduler: SchedulerParameters, network: Interconnect
+    inputs: PoolInputs, chip: Chip, scheduler: SchedulerParameters, network: Interconnect, *, rows: int = 1
 ) -> StepTimeTable:
+    """`rows` of a sequence pass the LM head in a step."""
     parallelism = inputs.parallelism
     tokens = np.arange(scheduler.max_num_batched_tokens + 1, dtype=np.float64)
     payload = tokens * inputs.architecture.hidden * BYTES_OF_ACTIVATION
@@ -258,7 +280,7 @@ def _lane_table(
         weights_dtype=inputs.weights_dtype,
         kv_dtype=inputs.kv_dtype,
         max_tokens=scheduler.max_num_batched_tokens,
-        max_sequences=scheduler.max_num_seqs,
+        max_sequences=scheduler.max_num_seqs * rows,
         communication_s=reduced_s,
         exchange_s=exchanged_s,
         attention=inputs.spec.attention,
@@ -271,6 +293,86 @@ def _lane_table(
     return table if parallelism.pp == 1 else _all_stages(table, parallelism.pp)
 
 
+def _speculating(
+    inputs: PoolInputs, chip: Chip, scheduler: SchedulerParameters, network: Interconnect
+) -> StepTimeTable:
+    """The table of steps that verify drafts, with the passes of what drafts them."""
+    spec = inputs.spec.speculative
+    assert spec is not None, "only a pool that speculates has such a table"
+    drafts = spec.num_speculative_tokens
+    table = verifying(
+        _lane_table(inputs, chip, scheduler, network, rows=1 + drafts),
+        draft_tokens=drafts,
+        gained_tokens=tokens_per_iteration(spec.acceptance_rate, drafts),
+    )
+    shares = shares_of(spec, inputs.architecture)
+    if shares is None:
+        return table
+    own = drafting_inputs(inputs)
+    _check_divides(own.parallelism, own.architecture)
+    return drafted(table, draft_pass(_lane_table(own, chip, scheduler, network), shares))
+
+
+def _speculation(
+    inputs: PoolInputs, chip: Chip, scheduler: SchedulerParameters, *, capacity_without: float
+) -> SpeculationPlan:
+    spec = inputs.spec.speculative
+    assert spec is not None, "only a pool that speculates has one"
+    shares = shares_of(spec, inputs.architecture)
+    return SpeculationPlan(
+        draft_tokens=spec.num_speculative_tokens,
+        acceptance_rate=spec.acceptance_rate,
+        shares=shares,
+        model=None if shares is None else _step_model(drafting_inputs(inputs), chip, scheduler),
+        capacity_request_per_s=capacity_without,
+    )
+
+
+def _speculation_terms(
+    inputs: PoolInputs,
+    plan: SpeculationPlan,
+    model: StepModel,
+    network: Interconnect,
+    point: OperatingPoint,
+    steps: Mapping[str, Term],
+) -> dict[str, Term]:
+    """An iteration with drafts beside the plain decode step, at the operating point."""
+    batch, rows = mean_batch(point), 1 + plan.draft_tokens
+    gained = tokens_per_iteration(plan.acceptance_rate, plan.draft_tokens)
+    context_tokens = point.context_tokens + rows - 0.5 * (gained + 1.0)
+    communication_s, exchange_s = _step_waits(inputs, model, network, batch * rows)
+    verifying_step = decode_step(
+        model,
+        batch=batch,
+        context_tokens=context_tokens,
+        communication_s=communication_s,
+        exchange_s=exchange_s,
+        verified_tokens=rows,
+    )
+    passes = None
+    if plan.model is not None:
+        own = drafting_inputs(inputs)
+        passes = draft_passes(
+            plan.model,
+            batch=batch,
+            context_tokens=context_tokens,
+            draft_tokens=plan.draft_tokens,
+            first_waits=_step_waits(own, plan.model, network, batch * rows),
+            further_waits=_step_waits(own, plan.model, network, batch),
+        )
+    return speculation_terms(
+        plan, plain=steps["compute.decode_step_s"], verifying=verifying_step, passes=passes
+    )
+
+
+def _step_waits(
+    inputs: PoolInputs, model: StepModel, network: Interconnect, tokens: float
+) -> tuple[Term | None, Term | None]:
+    """All-reduces of a step with so many tokens, and their way to experts and back."""
+    exchange = expert_exchange(inputs, model.chip, network)
+    return step_communication(inputs, network, tokens), step_exchange(inputs, exchange, tokens)
+
+
 def all_reduces_per_step(inputs: PoolInputs) -> float:
     """One per block of the slowest stage: after attention (or a state) and after the MLP or experts."""
     return 2.0 * bottleneck_stage(inputs.architecture, inputs.parallelism.pp).depth
@@ -278,8 +380,7 @@ def all_reduces_per_step(inputs: PoolInputs) -> float:
 
 def _all_stages(table: StepTimeTable, pp: int) -> StepTimeTable:
     """A lane's step passes every stage; its work counts on all of them."""
-    held = {name: getattr(table, name) for name in _PER_STEP_SCALED}
-    return replace(table, **{name: value * pp for name, value in held.items() if value is not None})
+    return scaled(table, dict.fromkeys(OF_STEP, pp))
 
 
 def _reservation(inputs: PoolInputs, kv: KvBudget) -> Reservation | None:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from simcore.catalog.kernels import Residuals
 from simcore.catalog.types import Calibration, Chip, LlmArchitecture, Server
+from simcore.compute.drafting import DraftShares
 from simcore.compute.step_table import StepTimeTable
 from simcore.compute.steps import StepModel
 from simcore.cost import CostModel
@@ -48,6 +49,7 @@ class PoolPlan:
     scheduler: SchedulerParameters
     step_table: StepTimeTable  # of one lane
     kv: KvBudget
+    speculation: SpeculationPlan | None
     reservation: Reservation | None  # what the allocator promises each request; None: blocks as they grow
     tiers: KvTiers | None  # what a lane sends KV to
     operating_point: OperatingPoint
@@ -73,6 +75,17 @@ class PoolPlan:
     @property
     def chip_count(self) -> int:
         return self.replica_count * self.parallelism.replica_chip_count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeculationPlan:
+    """Draft tokens of a pool: how many, how good, and what a pass of the draft takes."""
+
+    draft_tokens: int
+    acceptance_rate: float
+    shares: DraftShares | None  # of the step of `model`; None: drafts cost nothing
+    model: StepModel | None
+    capacity_request_per_s: float  # of all lanes without speculation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +118,7 @@ class PoolInputs:
     kv_dtype: str
     replica_count: int
     requests: Requests
+    draft: LlmArchitecture | None  # the model that drafts, where one is named
     role: Role = "both"
     other_chips: Mapping[str, Chip]  # what a suggestion may name where the model does not fit
 

@@ -13,9 +13,12 @@ import re
 import shlex
 from typing import Any, Final
 
+from simcore.catalog.types import LlmArchitecture
 from simcore.errors import InputError
 from simcore.plan import Plan, PoolPlan, ServingPlan
 from simcore.plan.types import PoolInputs
+from simcore.scenario.speculation import OPTION, PLACEHOLDER, speculation_config
+from simcore.serving.speculation import Speculative
 
 _CONNECTOR: Final = '{"kv_connector": "NixlConnector", "kv_role": "kv_both"}'
 _PORTS: Final[dict[str, str]] = {"prefill": "8100", "decode": "8200"}
@@ -54,6 +57,7 @@ def vllm_command(plan: Plan) -> str:
         comments += _beside_one_server(inputs, pool)
     if serving.pool.tiers is not None:
         comments.append("this line sends no KV to host memory or further tiers, as the scenario does")
+    comments += _drafts(plan.scenario.serving.speculative)
     if serving.prefill is not None:
         comments.append(
             "a proxy in front sends each prompt to a prefill server, then the request to a decode server"
@@ -73,12 +77,25 @@ def _command(model: str, inputs: PoolInputs, pool: PoolPlan) -> str:
 
 def _model(plan: Plan, serving: ServingPlan) -> tuple[str, list[str]]:
     """The repository that the architecture was read from, where its source names one."""
-    source = serving.inputs.architecture.source
-    found = _REPOSITORY.search(source.title) if source else None
+    found = _repository(serving.inputs.architecture)
     if found and plan.scenario.model.config is None:
-        return found["id"], []
+        return found, []
     name = plan.scenario.model.name
     return name, [f"{name} is the scenario's name for the model: write the path or id of your checkpoint"]
+
+
+def _repository(architecture: LlmArchitecture) -> str | None:
+    found = _REPOSITORY.search(architecture.source.title) if architecture.source else None
+    return found["id"] if found else None
+
+
+def _drafts(spec: Speculative | None) -> list[str]:
+    if spec is None:
+        return []
+    said = [f"an acceptance rate of {spec.acceptance_rate:g} was assumed: the text decides what it is"]
+    if spec.kind in ("eagle", "eagle3"):
+        said.append(f"write the path or id of your {spec.kind} head instead of {PLACEHOLDER}")
+    return said
 
 
 def _options(inputs: PoolInputs, pool: PoolPlan) -> list[list[str]]:
@@ -107,6 +124,9 @@ def _options(inputs: PoolInputs, pool: PoolPlan) -> list[list[str]]:
     if pool.parallelism.ep > 1:
         options.append(["--enable-expert-parallel"])
     options.append(["--enable-prefix-caching" if kv.enable_prefix_caching else "--no-enable-prefix-caching"])
+    if spec.speculative is not None:
+        named = _repository(inputs.draft) if inputs.draft else None
+        options.append([OPTION, shlex.quote(speculation_config(spec.speculative, repository=named))])
     if pool.scheduler.kind == "continuous":
         options.append(["--no-enable-chunked-prefill"])
     if pool.role != "both":

@@ -7,6 +7,7 @@ whose value is wrong is an error at that option.
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import shlex
 from typing import Any, Final
@@ -21,6 +22,7 @@ from simcore.scenario.checkpoints import is_quantization_file, two_files, with_q
 from simcore.scenario.documents import load_document
 from simcore.scenario.holding import choose_chips
 from simcore.scenario.schema import Scenario
+from simcore.scenario.speculation import OPTION, read_speculation
 
 LIGHT_REQUEST_PER_S: Final = 2.5  # per chip, however small the model
 BEARABLE_PARAMETER_PER_S: Final = (
@@ -190,7 +192,9 @@ def _as_word(value: Any) -> str | None:
     """A YAML value as the command line would carry it; None: as if it were not there."""
     if value is None or value is False:
         return None
-    return "" if value is True or isinstance(value, dict | list) else str(value)
+    if isinstance(value, dict):
+        return json.dumps(value)
+    return "" if value is True or isinstance(value, list) else str(value)
 
 
 def _from_model_id(model_id: str, catalog: Catalog) -> dict[str, Any]:
@@ -238,6 +242,11 @@ def _from_pairs(
         elif option in _OPTIONS:
             path, reader = _OPTIONS[option]
             _put(document, path, _read(option, value, reader))
+        elif option == OPTION:
+            section, unread = read_speculation(value, catalog)
+            warnings += unread
+            if section is not None:
+                _put(document, "serving.speculative", section)
         elif option in _SWITCHES:
             _put(document, *_SWITCHES[option])
         elif option not in _WITHOUT_EFFECT | {_EXPERT_PARALLEL}:

@@ -27,6 +27,7 @@ from simcore.serving.routers import Router
 from simcore.serving.routers.round_robin import RoundRobin
 from simcore.serving.schedulers import Scheduler
 from simcore.serving.schedulers.chunked_prefill import ChunkedPrefill
+from simcore.serving.speculation import Speculative
 from simcore.spec import Spec, as_input_error
 from simcore.training import Training
 from simcore.workload.arrivals import Arrivals, Poisson
@@ -102,6 +103,7 @@ class Serving(Spec):
     kv: KvCache = Field(default_factory=KvCache)
     weights_dtype: Literal["auto", "bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"] = "auto"
     attention: Attention = Field(default_factory=Flash)
+    speculative: Speculative | None = None
     kernels: Literal["fitted", "measured"] = "fitted"
 
 

@@ -31,7 +31,8 @@ def seconds_by_resource(totals: Totals, table: StepTimeTable) -> dict[str, float
     )
     decode_compute_s = table.decode_attention_compute_fraction * decode_s
     prefill_compute_s = table.prefill_attention_compute_fraction * prefill_s
-    launch_s = float(tokens @ table.linear_launch_s) + (head_s - head_compute_s - head_hbm_s)
+    head_comm_s = 0.0 if table.head_comm_s is None else float(sampled @ table.head_comm_s[:size])
+    launch_s = float(tokens @ table.linear_launch_s) + (head_s - head_compute_s - head_hbm_s - head_comm_s)
     fixed_s = (
         table.decode_attention_s * totals.decode_iteration_count
         + table.prefill_attention_s * totals.prefill_iteration_count
@@ -48,31 +49,33 @@ def seconds_by_resource(totals: Totals, table: StepTimeTable) -> dict[str, float
             + (decode_s - decode_compute_s)
             + (prefill_s - prefill_compute_s)
         ),
-        **_collectives_s(tokens, table),
+        **_collectives_s(tokens, table, head_comm_s),
         "host": totals.moved_s,
         "overhead": launch_s + fixed_s + host_s,
         "queue": max(0.0, totals.replica_count * totals.makespan_s - totals.busy_s),
     }
 
 
-def _collectives_s(tokens: Floats, table: StepTimeTable) -> dict[str, float]:
+def _collectives_s(tokens: Floats, table: StepTimeTable, head_comm_s: float) -> dict[str, float]:
+    """Those of further passes of a draft, which the head's times hold, count as scale-up."""
     if table.scaleout_s is None:
-        return {"scaleup": float(tokens @ table.comm_s)}
+        return {"scaleup": float(tokens @ table.comm_s) + head_comm_s}
     return {
-        "scaleup": float(tokens @ (table.comm_s - table.scaleout_s)),
+        "scaleup": float(tokens @ (table.comm_s - table.scaleout_s)) + head_comm_s,
         "scaleout": float(tokens @ table.scaleout_s),
     }
 
 
 def flop_per_chip(totals: Totals, table: StepTimeTable) -> float:
-    """FLOP done by one chip of each replica, summed over replicas; recomputed tokens included."""
-    token_sum = totals.prefill_token_sum + totals.decode_sequence_sum
+    """FLOP done by one chip of each replica, summed over replicas; recomputed tokens included, and refused drafts,
+    but not what the draft model itself does."""
+    token_sum = totals.prefill_token_sum + table.verified_tokens * totals.decode_sequence_sum
     sampled_sum = float(totals.iterations_by_sampled @ np.arange(len(totals.iterations_by_sampled)))
-    pairs = totals.decode_context_token_sum + totals.prefill_work_sum
-    window_pairs = totals.decode_window_token_sum + totals.prefill_window_work_sum
+    pairs = table.verified_tokens * totals.decode_context_token_sum + totals.prefill_work_sum
+    window_pairs = table.verified_tokens * totals.decode_window_token_sum + totals.prefill_window_work_sum
     return (
         table.flop_per_token * token_sum
-        + table.head_flop_per_sequence * sampled_sum
+        + table.head_flop_per_sequence * table.verified_tokens * sampled_sum
         + table.flop_per_context_token * (pairs + _window_share(table) * window_pairs)
     )
 

@@ -1,14 +1,14 @@
 """Saturation throughput of one replica in closed form, from the step table and the mean request of a mix.
 
-Mean field: with `n` sequences decoding in every iteration and mean decode length `D = E[output - 1]`, a
-share `c = n / D` of a request ends per iteration, and as many prompts, `c · E[input]` tokens, must be
-prefilled beside it (chunked prefill) or in iterations of their own (continuous: requests end like a Poisson
-stream, so a share `1 - exp(-c)` of decodes is followed by an iteration with `c / (1 - exp(-c))` prompts, as
-far as the token budget takes them). Throughput is `c` divided by the time of that iteration; capacity is
-its maximum over the `n` that seats, token budget and KV blocks allow. Contexts enter by their mean over
-decode steps, `Σ Σ_j (input + j) / Σ (output - 1)`. Limits: no preemption, no fluctuation of the batch, so it
-errs on the high side where KV is tight; equal answers end together and prefill cheaper than reckoned.
-Static batches have a closed form of their own, in `static_capacity.py`.
+Mean field: with `n` sequences decoding in every iteration and a mean answer of `D` iterations, those in which the
+tokens after its first come (`E[output - 1]` of them; fewer with speculation), a share `c = n / D` of a request ends
+per iteration, and as many prompts, `c · E[input]` tokens, must be prefilled beside it (chunked prefill) or in
+iterations of their own (continuous: requests end like a Poisson stream, so a share `1 - exp(-c)` of decodes is
+followed by an iteration with `c / (1 - exp(-c))` prompts, as far as the token budget takes them). Throughput is `c`
+divided by the time of that iteration; capacity is its maximum over the `n` that seats, token budget and KV blocks
+allow. Contexts enter by their mean over decode steps, `Σ Σ_j (input + j) / Σ (output - 1)`. Limits: no preemption,
+no fluctuation of the batch, so it errs on the high side where KV is tight; equal answers end together and prefill
+cheaper than reckoned. Static batches have a closed form of their own, in `static_capacity.py`.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ def throughput_curve(
         window=table.window_tokens,
         block_size=block_size_tokens,
         cached_fraction=cached_fraction,
+        gained_tokens=table.gained_tokens,
     )
     if mix.decode_steps == 0:
         prompts, rate = _prefill_only(table, scheduler, mix)
@@ -93,21 +94,21 @@ def throughput_curve(
         most = seats = min(seats, _sequences_promised(reserved_blocks, output_tokens, block_count))
     batch = np.unique(np.append(np.arange(1.0, most + 1), most))
     if prompts_come_computed:
-        ended = batch / mix.decode_steps
+        ended = batch / mix.iterations
         seconds = decode_s(table, mix, batch)
     elif scheduler.kind == "continuous":
-        ended = batch / mix.decode_steps  # requests per iteration
+        ended = batch / mix.iterations  # requests per iteration
         together = _prompts_together(scheduler, mix, ended)
         seconds = decode_s(table, mix, batch) + ended / together * prompts_s(table, mix, together)
     else:
         budget = float(scheduler.max_num_batched_tokens)
         # Prompts take what decodes leave of the budget; at most this many sequences can be kept decoding.
-        most_fed = budget * mix.decode_steps / (mix.input_tokens + mix.decode_steps)
+        most_fed = budget * mix.iterations / (mix.input_tokens + table.verified_tokens * mix.iterations)
         # A prompt holds a seat for an iteration at least, and for one by capped chunk, before it decodes.
         chunks = max(1.0, mix.input_tokens / scheduler.longest_chunk_tokens)
-        most_seated = seats * mix.decode_steps / (chunks + mix.decode_steps)
+        most_seated = seats * mix.iterations / (chunks + mix.iterations)
         batch = np.unique(np.minimum(batch, max(min(most_fed, most_seated), 1e-9)))
-        ended = batch / mix.decode_steps
+        ended = batch / mix.iterations
         seconds = _mixed_s(table, mix, batch, scheduler)
     return Curve(mix=mix, batch=batch, request_per_s=ended / seconds)
 
@@ -145,13 +146,14 @@ def capacity_request_per_s(
 
 def _mixed_s(table: StepTimeTable, mix: Mix, batch: Floats, scheduler: SchedulerParameters) -> Floats:
     """Mean iteration when a share of them carries prompt tokens, as full a chunk as arrives."""
-    ended = batch / mix.decode_steps
+    ended = batch / mix.iterations
+    decodes = table.verified_tokens * batch
     fed = ended * mix.input_tokens  # prompt tokens per iteration
     longest = min(mix.input_tokens, float(scheduler.longest_chunk_tokens))
-    chunk = np.maximum(np.minimum(longest, scheduler.max_num_batched_tokens - batch), fed)
+    chunk = np.maximum(np.minimum(longest, scheduler.max_num_batched_tokens - decodes), fed)
     share = np.minimum(1.0, fed / chunk)
-    with_prompt = at_count(table.linear_s + table.comm_s, batch + chunk) + table.prefill_attention_s
-    without = at_count(table.linear_s + table.comm_s, batch)
+    with_prompt = at_count(table.linear_s + table.comm_s, decodes + chunk) + table.prefill_attention_s
+    without = at_count(table.linear_s + table.comm_s, decodes)
     return (
         share * with_prompt
         + (1 - share) * without
@@ -168,16 +170,17 @@ def prompt_iterations_s(
 ) -> tuple[float, float]:
     """What a mean prompt takes beside `batch` decodes (alone, where they do not mix), and its share of that."""
     if scheduler.kind == "continuous":
-        ended = np.array([max(batch, 1e-9) / max(mix.decode_steps, 1.0)])
+        ended = np.array([max(batch, 1e-9) / max(mix.iterations, 1.0)])
         together = _prompts_together(scheduler, mix, ended)
         seconds = float(prompts_s(table, mix, together)[0])
         return seconds, seconds / float(together[0])
-    left = max(1.0, min(scheduler.max_num_batched_tokens - batch, scheduler.longest_chunk_tokens))
+    decodes = table.verified_tokens * batch
+    left = max(1.0, min(scheduler.max_num_batched_tokens - decodes, scheduler.longest_chunk_tokens))
     chunks = max(1.0, mix.input_tokens / left)
     beside = np.array([batch])
     decodes_s = decode_attention_s(table, mix, beside) if batch > 0 else 0.0
     each_s = (
-        at_count(table.linear_s + table.comm_s, beside + min(mix.input_tokens, left))
+        at_count(table.linear_s + table.comm_s, decodes + np.array([min(mix.input_tokens, left)]))
         + table.overhead_s
         + at_count(table.head_s, beside + 1)
         + decodes_s

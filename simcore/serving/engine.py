@@ -322,6 +322,7 @@ class Engine:
             iterations_by_tokens=self._token_iterations[by_tokens].copy(),
             iterations_by_sampled=self._sampled_iterations[by_sampled].copy(),
             decode_sequence_sum=int(sums.decode_sequences),
+            drafted_token_sum=int(sums.drafted_tokens),
             sequence_sum=int(sums.sequences),
             decode_context_token_sum=float(sums.decode_context_tokens),
             decode_window_token_sum=float(sums.decode_window_tokens),

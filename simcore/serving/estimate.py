@@ -31,7 +31,7 @@ from simcore.errors import Message
 from simcore.serving.capacity import Curve, prompt_iterations_s
 from simcore.serving.records import Integers
 from simcore.serving.schedulers import SchedulerParameters
-from simcore.serving.step_means import prompts_s
+from simcore.serving.step_means import Mix, prompts_s
 from simcore.why import Term, leaf, total
 
 TPOT_BAND: Final = 1.8  # a factor either way
@@ -58,7 +58,7 @@ class LaneLoad:
 
     def iteration_s(self, batch: float) -> float:
         """Mean iteration of the steady state with this batch: sequences ended per iteration over their rate."""
-        seconds = self.curve.batch / (self.curve.mix.decode_steps * self.curve.request_per_s)
+        seconds = self.curve.batch / (self.curve.mix.iterations * self.curve.request_per_s)
         return float(np.interp(batch, self.curve.batch, seconds))
 
 
@@ -90,10 +90,8 @@ def latency_terms(lane: LaneLoad, table: StepTimeTable, scheduler: SchedulerPara
     share = _leaf(
         _per_answer(lane.output_tokens), "mean_inverse_answer_ratio", source="mean of 1 / (output - 1)"
     )
-    tpot_s = (
-        _leaf(each_s, "iteration_s", source=f"mean-field iteration at a batch of {batch:.3g}")
-        + ahead_s * share
-    )
+    step = _leaf(each_s, "iteration_s", source=f"mean-field iteration at a batch of {batch:.3g}")
+    tpot_s = _per_token(step, lane.curve.mix) + ahead_s * share
     return {
         "serving.estimate.ttft_s": ttft_s.named("serving.estimate.ttft_s"),
         "serving.estimate.tpot_s": tpot_s.named("serving.estimate.tpot_s"),
@@ -128,8 +126,19 @@ def apart_latency_terms(
     )
     return {
         "serving.estimate.ttft_s": ttft_s.named("serving.estimate.ttft_s"),
-        "serving.estimate.tpot_s": step.named("serving.estimate.tpot_s"),
+        "serving.estimate.tpot_s": _per_token(step, decode.curve.mix).named("serving.estimate.tpot_s"),
     }
+
+
+def _per_token(step: Term, mix: Mix) -> Term:
+    """An iteration gives a token, or with drafts more of them."""
+    if mix.iterations == mix.decode_steps:
+        return step
+    return step * _leaf(
+        mix.iterations_per_token,
+        "iterations_per_token",
+        source="accepted drafts come with the token of the iteration; what the last one gives too many is lost",
+    )
 
 
 def _leaf(value: float, name: str, *, source: str) -> Term:

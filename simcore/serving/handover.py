@@ -30,6 +30,7 @@ from simcore.serving.instants import pop, push
 from simcore.serving.lane import begin_decode, vacate
 from simcore.serving.prefix import let_go
 from simcore.serving.routers.loads import empty_loads, least_loaded, note
+from simcore.serving.speculation import later_blocks
 from simcore.serving.state import DECODE
 
 
@@ -133,7 +134,9 @@ def outstanding(lane: Any) -> int:
 def unclaimed_blocks(lane: Any, phases: Any, setup: Any) -> int:
     """Free blocks that the run under way will not take."""
     blocks: int = lane.free_blocks
-    if lane.steps > 1:
+    if lane.steps > 1 and setup.drafts > 0:
+        blocks -= later_blocks(lane, phases, setup, lane.steps)
+    elif lane.steps > 1:
         blocks -= run_blocks(
             phases,
             lane.phase_base,

@@ -36,11 +36,19 @@ from simcore.serving.handover import (
     seat_landed,
 )
 from simcore.serving.heap import heap_down
-from simcore.serving.lane import begin_decode, blocks_of_prompt, give_back, leave_decode, vacate
+from simcore.serving.lane import (
+    begin_decode,
+    blocks_beyond,
+    blocks_of_prompt,
+    give_back,
+    leave_decode,
+    vacate,
+)
 from simcore.serving.prefix import evict, share
 from simcore.serving.routers import choose, routed
 from simcore.serving.routers.loads import note
 from simcore.serving.schedulers import schedule
+from simcore.serving.speculation import grow, iterations_ahead, later_blocks, spend, tokens_gained
 from simcore.serving.state import (
     DECODE,
     DONE,
@@ -172,6 +180,8 @@ def start(
     tokens = decodes + lane.prefill_tokens
     if tokens == 0:
         return False
+    if setup.drafts > 0:
+        tokens += decodes * setup.drafts
     rate = looked_up(token_s, setup, tokens) + sampled_s[setup.sampled_base + decodes + lane.finishing]
     rate += setup.overhead_s_per_sequence * (decodes + lane.chunks)
     slope = 0.0
@@ -179,13 +189,19 @@ def start(
         rate += setup.decode_s + setup.decode_s_per_sequence * decodes
         rate += setup.decode_s_per_token * lane.held + setup.decode_s_per_window_token * lane.held_in_window
         slope = setup.decode_s_per_token * decodes + setup.decode_s_per_window_token * lane.below_window
+        if setup.drafts > 0:  # each reads its drafts beside what it holds, and gains some of them
+            rate += slope * (1 + setup.drafts - setup.gained_tokens)
+            slope *= setup.gained_tokens
     steps = 1
     if lane.chunks > 0:
         rate += setup.prefill_s + setup.prefill_s_per_work * lane.prefill_work
         rate += setup.prefill_s_per_window_work * lane.prefill_window_work
     elif lane.may_run == 1:
         steps = room[lane.seat_base].key - lane.step
-        if steps > 1:  # the first step has its blocks already
+        if setup.drafts > 0:
+            free = lane.free_blocks - lane.cached_blocks if lane.blocked == 1 else lane.free_blocks
+            steps = iterations_ahead(lane, phases, setup, steps, free)
+        elif steps > 1:  # the first step has its blocks already
             steps = 1 + steps_within(
                 phases,
                 lane.phase_base,
@@ -261,6 +277,9 @@ def end_decodes(
         first = 2
     if first <= steps:
         add_gaps(gaps, totals, lane.rate_s, lane.slope_s, first, steps, decodes)
+    if setup.drafts > 0:
+        end_drafted(clock, lane, seats, room, rows, phases, setup, tree, totals, prefix, arrival)
+        return
     # Step j reads held + decodes * j context tokens.
     triangle = 0.5 * steps * (steps + 1)
     totals.decode_context_tokens += float(steps) * lane.held + decodes * triangle
@@ -288,6 +307,59 @@ def end_decodes(
         give_back(lane, rows, setup, tree, prefix, seat, held)
         vacate(lane, seats, room, seat_id)
         finish(clock, rows, arrival, seat.request, now)
+
+
+@compiled_in_place
+def end_drafted(
+    clock: Any,
+    lane: Any,
+    seats: Any,
+    room: Any,
+    rows: Any,
+    phases: Any,
+    setup: Any,
+    tree: Any,
+    totals: Any,
+    prefix: Any,
+    arrival: Any,
+) -> None:
+    """The same sums, crossings and finishes where every iteration gave `E` tokens in the mean.
+
+    Iteration j reads E (j - 1) + 1 + drafts tokens more of each context than were held at first. Who finishes in
+    mid-iteration gives back the blocks of the tokens that are wasted.
+    """
+    steps, decodes, now = lane.steps, lane.decodes, lane.end_s
+    gained = setup.gained_tokens
+    read = gained * (0.5 * steps * (steps + 1)) + (1 + setup.drafts - gained) * steps
+    totals.decode_context_tokens += float(steps) * lane.held + decodes * read
+    totals.decode_iterations += steps
+    totals.decode_sequences += decodes * steps
+    if setup.window > 0:
+        totals.decode_window_tokens += float(steps) * lane.held_in_window + lane.below_window * read
+    tokens = spend(lane, setup, steps)
+    last = lane.step + tokens
+    totals.drafted_tokens += decodes * tokens
+    lane.barren = 0
+    while lane.heap_count > 0 and room[lane.seat_base].key <= last:
+        grow(lane, setup, room[lane.seat_base].key - lane.step)
+        seat_id = room[lane.seat_base].seat
+        seat = seats[seat_id]
+        if seat.finish > lane.step:
+            seat.below_window = 0
+            lane.below_window -= 1
+            heap_down(lane.seat_base, lane.heap_count, seats, room, 0, seat_id, seat.finish)
+            continue
+        lane.heap_count -= 1
+        if lane.heap_count > 0:
+            moved = room[lane.seat_base + lane.heap_count]
+            heap_down(lane.seat_base, lane.heap_count, seats, room, 0, moved.seat, moved.key)
+        totals.drafted_tokens -= last - lane.step
+        lane.free_blocks += setup.pages * blocks_beyond(lane, seat, setup, last - lane.step)
+        held = leave_decode(lane, seat, phases, setup)
+        give_back(lane, rows, setup, tree, prefix, seat, held)
+        vacate(lane, seats, room, seat_id)
+        finish(clock, rows, arrival, seat.request, now)
+    grow(lane, setup, last - lane.step)
 
 
 @compiled_in_place
@@ -406,7 +478,13 @@ def end(
     seconds = lane.end_s - lane.start_s
     before = setup.block_count - lane.free_blocks
     held = lane.held + lane.prefilled + lane.parked
-    if steps > 1:
+    tokens, grown = decodes + lane.prefill_tokens, steps
+    if setup.drafts > 0:
+        tokens += decodes * setup.drafts
+        grown = tokens_gained(lane, setup, steps)
+        if steps > 1:
+            lane.free_blocks -= later_blocks(lane, phases, setup, steps)
+    elif steps > 1:
         lane.free_blocks -= run_blocks(
             phases,
             lane.phase_base,
@@ -424,12 +502,12 @@ def end(
     totals.block_s += seconds * 0.5 * (before + used)
     if lane.blocked == 1:
         totals.blocked_s += seconds * (setup.block_count - 0.5 * (before + used))
-    totals.held_s += seconds * (held + 0.5 * decodes * (steps + 1))
+    totals.held_s += seconds * (held + 0.5 * decodes * (grown + 1))
     totals.busy_s += seconds
     totals.moved_s += lane.moved_s
     totals.iterations += steps
     totals.sequences += steps * (decodes + lane.chunks)
-    tally(token_iterations, setup, decodes + lane.prefill_tokens, steps)
+    tally(token_iterations, setup, tokens, steps)
     sampled_iterations[setup.sampled_base + decodes + lane.finishing] += steps
     lane.barren += steps
     if decodes > 0:
@@ -473,6 +551,7 @@ def arrive(
     now = arrival[request]
     if setup.pages == 1:
         tokens = inputs[request] + outputs[request] - 1  # the last token's keys and values are never stored
+        tokens += setup.most_wasted
         needed = blocks_for(tokens, setup.block_size, setup.block_shift)
     else:
         needed = rows[request].reserved
@@ -535,7 +614,8 @@ def sample(clock: Any, lanes: Any, setups: Any, totals: Any, samples: Any) -> No
         row.used_blocks += setups[lane.pool].block_count - lane.free_blocks
         row.cached_blocks += lane.cached_blocks
         row.handing_over += lane.queued + lane.coming + lane.landed
-        row.batch_tokens += lane.decodes + lane.prefill_tokens if lane.steps > 0 else 0
+        if lane.steps > 0:
+            row.batch_tokens += lane.decodes * (1 + setups[lane.pool].drafts) + lane.prefill_tokens
     row.preemptions = 0
     for pool in range(totals.size):
         row.preemptions += totals[pool].preemptions

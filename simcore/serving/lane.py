@@ -141,6 +141,14 @@ def prefill(lane: Any, seat: Any, setup: Any, chunk: int, blocks: int) -> None:
         lane.finishing += 1
 
 
+@compiled_in_place
+def blocks_beyond(lane: Any, seat: Any, setup: Any, tokens: int) -> int:
+    """Blocks that a decoding sequence needs for so many tokens more than it holds."""
+    held = seat.target + lane.step - seat.start
+    more: int = blocks_for(held + tokens, setup.block_size, setup.block_shift)
+    return more - blocks_for(held, setup.block_size, setup.block_shift)
+
+
 @inlined
 def begin_decode(lane: Any, seats: Any, room: Any, phases: Any, setup: Any, seat_id: int, left: int) -> None:
     """A prompt is done and `left` tokens are still to come: join the decoding batch."""

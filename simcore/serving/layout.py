@@ -17,6 +17,7 @@ from simcore.serving.handover import KvLink
 from simcore.serving.pools import ROLE_CODES, LanePool
 from simcore.serving.records import Floats
 from simcore.serving.schedulers import SCHEDULER_CODES, WATERMARK_FRACTION
+from simcore.serving.speculation import CREDIT_BITS, in_credit
 from simcore.serving.state import DECODE
 from simcore.serving.tiers import KvTiers, prefill_s_per_token
 
@@ -63,6 +64,8 @@ def setups_of(
         token_base += len(pool.table.linear_s)
         sampled_base += scheduler.max_num_seqs + 1
     setups["replica_count"] = first_lane - int(setups["lane_count"][setups["role"] == DECODE].sum())
+    most_gained = -(-setups["gain"].max() >> CREDIT_BITS)
+    setups["most_wasted"] = max(0, int(most_gained) - 1)
     return setups
 
 
@@ -83,6 +86,9 @@ def _enter_times(head: Any, table: StepTimeTable) -> None:
     head.prefill_s = table.prefill_attention_s
     head.overhead_s_per_sequence = table.overhead_s_per_sequence
     head.window = table.window_tokens
+    head.drafts = table.verified_tokens - 1
+    head.gain = in_credit(table.gained_tokens)
+    head.gained_tokens = head.gain / (1 << CREDIT_BITS)
 
 
 def step_times(pools: Sequence[LanePool]) -> tuple[Floats, Floats]:

@@ -162,6 +162,8 @@ def _pool(totals: Totals) -> dict[str, float | int]:
     }
     if totals.iteration_count:
         found["serving.mean_batch_size"] = totals.sequence_sum / totals.iteration_count
+    if totals.drafted_token_sum:
+        found["serving.speculative.tokens_per_step"] = totals.drafted_token_sum / totals.decode_sequence_sum
     if totals.prompt_token_sum:  # prompts were looked up in a prefix cache
         found["memory.prefix_hit_fraction"] = totals.hit_token_sum / totals.prompt_token_sum
         found |= {

@@ -34,3 +34,6 @@ class LanePool:
         if len(self.table.head_s) <= self.scheduler.max_num_seqs:
             seated = len(self.table.head_s) - 1
             raise ValueError(f"the step table ends at {seated} sequences, fewer than the scheduler seats")
+        decodes = self.scheduler.max_num_seqs * self.table.verified_tokens
+        if decodes > self.scheduler.max_num_batched_tokens:
+            raise ValueError(f"drafts of all sequences need a budget of {decodes} tokens")

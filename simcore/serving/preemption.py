@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from simcore.compiled import compiled_in_place, inlined
-from simcore.memory.kv_pool import blocks_for, phase_after
+from simcore.memory.kv_pool import blocks_for, phase_after, run_blocks
 from simcore.serving.heap import heap_remove
-from simcore.serving.lane import blocks_of_prompt, leave_decode, vacate
+from simcore.serving.lane import blocks_beyond, blocks_of_prompt, leave_decode, vacate
 from simcore.serving.prefix import let_go
+from simcore.serving.speculation import tokens_gained
 from simcore.serving.tiers import swap_out
 from simcore.serving.waiting import rejoin_line
 
@@ -31,11 +32,41 @@ def decode_all(
     now: float,
 ) -> None:
     """Schedule a token for every decoding sequence; a missing block preempts a running one."""
+    if setup.drafts > 0:
+        speculate_all(lane, seats, room, rows, phases, setup, totals, prefix, now)
+        return
     phase = lane.phase_base + phase_after(lane.step + 1, setup.block_size, setup.block_shift)
     while phases[phase] > lane.free_blocks:
         seat_id = next_victim(lane, seats, rows, setup)
         preempt(lane, seats, room, rows, phases, setup, totals, prefix, seat_id, now)
     lane.free_blocks -= phases[phase]
+    lane.decodes = lane.decoding
+
+
+@compiled_in_place
+def speculate_all(
+    lane: Any,
+    seats: Any,
+    room: Any,
+    rows: Any,
+    phases: Any,
+    setup: Any,
+    totals: Any,
+    prefix: Any,
+    now: float,
+) -> None:
+    """`decode_all` where an iteration gives several tokens."""
+    lane.gained = tokens_gained(lane, setup, 1)
+    while True:
+        growing = lane.decoding * setup.pages
+        needed = run_blocks(
+            phases, lane.phase_base, setup.block_size, setup.block_shift, lane.step, growing, lane.gained
+        )
+        if needed <= lane.free_blocks:
+            break
+        seat_id = next_victim(lane, seats, rows, setup)
+        preempt(lane, seats, room, rows, phases, setup, totals, prefix, seat_id, now)
+    lane.free_blocks -= needed
     lane.decodes = lane.decoding
 
 
@@ -56,10 +87,13 @@ def next_victim(lane: Any, seats: Any, rows: Any, setup: Any) -> int:
 
 @compiled_in_place
 def retract(lane: Any, seats: Any, room: Any, setup: Any, seat_id: int) -> int:
-    """Take back what this iteration gives a sequence, with its new blocks; returns how many tokens that was."""
+    """Take back what this iteration gives a sequence, with its new blocks; returns the tokens it was to compute."""
     seat = seats[seat_id]
     if seat.start >= 0:
         lane.decodes -= 1
+        if setup.drafts > 0:
+            lane.free_blocks += setup.pages * blocks_beyond(lane, seat, setup, lane.gained)
+            return int(1 + setup.drafts)
         if seat.phase == phase_after(lane.step + 1, setup.block_size, setup.block_shift):
             lane.free_blocks += setup.pages
         return 1

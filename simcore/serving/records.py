@@ -105,6 +105,7 @@ class Totals:
     iterations_by_tokens: Floats  # dot the step table's linear_s
     iterations_by_sampled: Floats  # dot the step table's head_s
     decode_sequence_sum: int
+    drafted_token_sum: int  # that answers got of iterations with draft tokens; 0 without
     sequence_sum: int
     decode_context_token_sum: float
     decode_window_token_sum: float

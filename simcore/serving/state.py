@@ -5,9 +5,9 @@ sequence, and as many rows of `room`, which holds its heap, rings and stacks. Eq
 record of `SETUP` and one of `TOTALS`. All of it is mutable, private
 to one `Engine`, and complete: a kernel call can stop after any event and the next call goes on from here.
 
-Words: a *step* is one decode iteration of a lane (every decoding sequence gains a token); a *run* is a
-number of steps with an unchanged batch, advanced at once; *held* tokens are those with keys and values in
-the KV pool.
+Words: a *step* is one decode iteration of a lane (every decoding sequence gains a token; with speculation some, and
+`lane.step` counts the tokens); a *run* is a number of iterations with an unchanged batch, advanced at once; *held*
+tokens are those with keys and values in the KV pool.
 """
 
 from __future__ import annotations
@@ -91,6 +91,9 @@ LANE: Final = np.dtype(
         ("queue_last", "i8"),
         ("last_seat", "i8"),  # running sequences are linked in order of admission; -1: none
         ("barren", "i8"),  # iterations since a token was emitted
+        # Only where drafts are verified:
+        ("credit", "i8"),  # of a token that drafts have yet to give, in 2**-32
+        ("gained", "i8"),  # tokens that a sequence gets of the first iteration of the run
         # Only where prefill and decode are apart:
         ("port_s", "f8"),  # when its end of the link is free again
         ("parked", "i8"),  # tokens whose blocks are taken while nothing computes on them
@@ -267,6 +270,10 @@ SETUP: Final = np.dtype(
         ("stowing", "i8"),  # 1: they take evicted prefixes
         ("again_s_per_token", "f8"),  # computing a stowed prefix again
         ("again_s_per_work", "f8"),
+        ("drafts", "i8"),  # draft tokens of a decoding sequence in an iteration; 0: no speculation
+        ("gain", "i8"),  # tokens that a sequence gets of an iteration, in 2**-32
+        ("gained_tokens", "f8"),  # the same
+        ("most_wasted", "i8"),  # of them, by a sequence that ends in it
     ]
 )
 TOTALS: Final = np.dtype(
@@ -286,6 +293,7 @@ TOTALS: Final = np.dtype(
         ("prefill_iterations", "i8"),
         ("decode_sequences", "i8"),
         ("sequences", "i8"),
+        ("drafted_tokens", "i8"),  # that answers got of iterations with draft tokens
         ("prefill_tokens", "i8"),
         ("discarded_tokens", "i8"),
         ("preemptions", "i8"),

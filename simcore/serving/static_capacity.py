@@ -19,6 +19,7 @@ import numpy as np
 from simcore.compute.step_table import StepTimeTable
 from simcore.serving.records import Floats, Integers
 from simcore.serving.schedulers import SchedulerParameters
+from simcore.serving.speculation import mean_iterations
 from simcore.serving.step_means import Mix, decode_s, prompts_s
 
 _EVERY_SIZE = 8
@@ -31,14 +32,15 @@ def static_curve(
     """Mean decode batches, and the requests per second that keep them, over batches of 1 to `most`."""
     ends, counts = np.unique(output_tokens - 1, return_counts=True)
     alive = (counts[::-1].cumsum()[::-1] / len(output_tokens))[ends > 0]  # S up to each distinct length
-    steps = np.diff(np.append(0, ends[ends > 0])).astype(np.float64)
+    iterations = mean_iterations(np.append(0.0, ends[ends > 0]), table.gained_tokens)
+    steps = np.diff(iterations)
     sizes = _sizes(most)[:, np.newaxis]
     happens = -np.expm1(sizes * np.log1p(-np.minimum(alive, 1.0 - 1e-15)))
     survivors = sizes * alive / happens
     longest = happens @ steps
     seconds = (happens * decode_s(table, mix, survivors)) @ steps
     size = sizes[:, 0]
-    return size * mix.decode_steps / longest, size / (seconds + _prompts_s(table, mix, scheduler, size))
+    return size * mix.iterations / longest, size / (seconds + _prompts_s(table, mix, scheduler, size))
 
 
 def most_held(

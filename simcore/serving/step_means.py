@@ -12,6 +12,7 @@ import numpy as np
 
 from simcore.compute.step_table import StepTimeTable
 from simcore.serving.records import Floats, Integers
+from simcore.serving.speculation import mean_iterations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +20,9 @@ class Mix:
     """The mean request, and the means that step times need."""
 
     input_tokens: float  # to compute
-    decode_steps: float
+    decode_steps: float  # tokens after the first
+    iterations: float  # in which they come; with speculation fewer
+    iterations_per_token: float  # mean over answers
     context_tokens: float  # mean over decode steps
     window_tokens: float  # mean of min(context, window)
     prefill_work: float  # Σ chunk (done + chunk / 2) = input² / 2
@@ -34,6 +37,7 @@ def mix_of(
     window: int,
     block_size: int,
     cached_fraction: float = 0.0,
+    gained_tokens: float = 1.0,
 ) -> Mix:
     """Means of a mix; the window's mean is exact for contexts that grow by one token per step.
 
@@ -51,15 +55,23 @@ def mix_of(
             (below * shown + 0.5 * below * (below + 1) + (steps - below) * window).sum() / total_steps
         )
     cached = cached_fraction * shown
+    iterations = mean_iterations(steps, gained_tokens)
     return Mix(
         input_tokens=float((shown - cached).mean()),
         decode_steps=float(steps.mean()),
+        iterations=float(iterations.mean()),
+        iterations_per_token=_mean_ratio(iterations, steps),
         context_tokens=context,
         window_tokens=clipped,
         prefill_work=float((0.5 * shown**2 - 0.5 * cached**2).mean()),
         prefill_window_work=float((_window_work(shown, window) - _window_work(cached, window)).mean()),
         held_blocks=context / block_size + 0.5,
     )
+
+
+def _mean_ratio(iterations: Floats, steps: Floats) -> float:
+    some = steps > 0
+    return float((iterations[some] / steps[some]).mean()) if some.any() else 1.0
 
 
 def _window_work(tokens: Floats, window: int) -> Floats:
@@ -72,7 +84,7 @@ def _window_work(tokens: Floats, window: int) -> Floats:
 def decode_s(table: StepTimeTable, mix: Mix, batch: Floats) -> Floats:
     """One decode-only iteration."""
     return (
-        at_count(table.linear_s + table.comm_s, batch)
+        at_count(table.linear_s + table.comm_s, table.verified_tokens * batch)
         + table.overhead_s
         + at_count(table.head_s, batch)
         + decode_attention_s(table, mix, batch)
@@ -81,9 +93,10 @@ def decode_s(table: StepTimeTable, mix: Mix, batch: Floats) -> Floats:
 
 
 def decode_attention_s(table: StepTimeTable, mix: Mix, batch: Floats) -> Floats:
+    beyond = table.verified_tokens - 0.5 * (table.gained_tokens + 1.0)  # the drafts, of which some are kept
     per_sequence = (
         table.decode_attention_s_per_sequence
-        + table.decode_attention_s_per_token * mix.context_tokens
+        + table.decode_attention_s_per_token * (mix.context_tokens + beyond)
         + table.decode_attention_s_per_window_token * mix.window_tokens
     )
     return table.decode_attention_s + per_sequence * batch

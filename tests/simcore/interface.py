@@ -49,6 +49,8 @@ ADDED: Final = (
     r"serving\.(kv_wait_s|kv_transfer_s)" + STATISTIC,
     r"serving\.((prefill|decode)_(busy_fraction|replica_count)|kv_transfer_alone_s)",
     r"serving\.(prefill|decode|kv_link)_capacity_request_per_s",
+    r"serving\.speculative\.(expected_tokens_per_step|tokens_per_step|iteration_s|tpot_s)",  # where drafts are made
+    r"serving\.speculative\.(speedup_ratio|break_even_fraction)",
     r"cost\.usd_per_training_run",  # tokens of the run over tokens per second, priced
 )
 KNOWN_METRICS: Final = re.compile("|".join((*INTERFACE, *ADDED)))

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from simcore.compiled import compiled_in_place
 from simcore.memory.kv_pool import run_blocks
 from simcore.serving.runs import steps_until
+from simcore.serving.speculation import later_blocks
 from simcore.spec import Spec
 
 
@@ -45,6 +46,8 @@ def _blocks(lane: Any, phases: Any, setup: Any, now: float) -> int:
     blocks: int = setup.block_count - lane.free_blocks + lane.line_blocks
     if lane.steps > 1:
         begun = steps_until(lane.rate_s, lane.slope_s, now - lane.start_s - lane.moved_s, lane.steps)
+        if setup.drafts > 0:
+            return blocks + int(later_blocks(lane, phases, setup, begun))
         blocks += run_blocks(
             phases,
             lane.phase_base,

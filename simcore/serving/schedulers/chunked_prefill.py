@@ -53,7 +53,7 @@ def schedule(
     size, shift = setup.block_size, setup.block_shift
     seated = lane.running
     decode_all(lane, seats, room, rows, phases, setup, totals, prefix, now)
-    budget = setup.max_num_batched_tokens - lane.decoding
+    budget = setup.max_num_batched_tokens - lane.decoding * (1 + setup.drafts)
     longest = setup.longest_chunk
     place = lane.ring_first
     while lane.chunks < lane.ring_count and budget > 0:

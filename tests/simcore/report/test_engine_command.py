@@ -1,5 +1,6 @@
 """The `vllm serve` line says what was simulated, and the importer reads the same scenario back."""
 
+import json
 import shlex
 from typing import Any
 
@@ -132,3 +133,28 @@ def test_an_order_that_vllm_does_not_have_is_said_above_the_line(queue: str, sai
     )
     assert said in text.split("vllm serve")[0]
     assert "--scheduling-policy" not in text
+
+
+@pytest.mark.parametrize("kind", ["ngram", "eagle", "eagle3", "mtp"])
+def test_drafts_are_written_as_vllm_reads_them(kind: str) -> None:
+    drafts = {"kind": kind, "num_speculative_tokens": 5, "acceptance_rate": 0.6}
+    text = vllm_command(plan(scenario("llama-3.1-8b", serving={"speculative": drafts})))
+    words = shlex.split(text, comments=True)
+    config = json.loads(words[words.index("--speculative-config") + 1])
+    assert config["method"] == kind
+    assert config["num_speculative_tokens"] == 5
+    assert ("model" in config) == kind.startswith("eagle")
+    assert "# an acceptance rate of 0.6 was assumed" in text
+    read, _warnings = document_from_text(text, default_catalog())
+    assert Scenario.parse(read).serving.speculative.kind == kind
+    assert Scenario.parse(read).serving.speculative.num_speculative_tokens == 5
+
+
+def test_a_draft_model_is_named_by_its_repository() -> None:
+    drafts = {"kind": "draft_model", "model": "qwen3-0.6b"}
+    text = vllm_command(plan(scenario("qwen3-8b", serving={"speculative": drafts})))
+    assert '"model": "Qwen/Qwen3-0.6B"' in text
+
+
+def test_no_drafts_are_no_option() -> None:
+    assert "speculative" not in vllm_command(plan(scenario("llama-3.1-8b")))

@@ -39,6 +39,7 @@ class Lane:
     end_s: float = math.inf
     joining: int = 0  # of a batch that is being formed
     left: int = 0  # in line beside a free seat when the last iteration had been put together
+    credit: int = 0  # of a token that drafts have yet to give
     virtual: float = 0.0  # of a fair line
     tags: dict[int, float] = field(default_factory=dict)  # finish tags by flow
 
@@ -62,6 +63,7 @@ class Reference:
     ) -> None:
         self.line = line
         self.ranks = np.zeros(len(requests)) if line is None else np.array(line.ranks)
+        self.rows, self.gain = table.verified_tokens, round(table.gained_tokens * 2**32)
         self.table, self.kind = table, kind
         self.longest = longest_chunk or max_num_batched_tokens
         self.seats, self.budget = max_num_seqs, max_num_batched_tokens
@@ -120,7 +122,8 @@ class Reference:
 
     def arrive(self, request: int) -> None:
         prompt, answer = int(self.inputs[request]), int(self.outputs[request])
-        if self.held(prompt + answer - 1) > self.blocks:
+        wasted = math.ceil(self.gain / 2**32) - 1
+        if self.held(prompt + answer - 1 + wasted) > self.blocks:
             self.rejected[request] = True
             self.release(self.arrival[request])
             return
@@ -217,6 +220,7 @@ class Reference:
     def schedule_chunked(self, lane: Lane, now: float) -> None:
         budget, place, preempted = self.budget, 0, False
         grown: dict[int, int] = {}
+        spent: dict[int, int] = {}
 
         def room() -> int:
             return self.free(lane) - sum(
@@ -226,7 +230,8 @@ class Reference:
         order = sorted(lane.running, key=lambda s: not s.decodes)  # decodes come first
         while place < len(order) and budget > 0:
             sequence = order[place]
-            chunk = min(sequence.target - sequence.computed, budget, self.longest)
+            left = sequence.target - sequence.computed
+            chunk = self.given(lane) if sequence.decodes else min(left, budget, self.longest)
             need = self.held(sequence.computed + chunk) - self.held(sequence.computed)
             out = False
             while need > room() and not out:
@@ -236,13 +241,15 @@ class Reference:
                 out = victim is sequence
                 if victim.request in grown:
                     lane.work = [piece for piece in lane.work if piece[0] is not victim]
-                    budget += grown.pop(victim.request)
+                    grown.pop(victim.request)
+                    budget += spent.pop(victim.request)
                     place -= 1
             if out:
                 continue  # its place in the order is the next one's
             grown[sequence.request] = chunk
             lane.work.append((sequence, chunk))
-            budget -= chunk
+            spent[sequence.request] = self.rows if sequence.decodes else chunk
+            budget -= spent[sequence.request]
             place += 1
         while not preempted and lane.waiting and budget > 0 and len(lane.running) < self.seats:
             sequence = lane.waiting[0]
@@ -289,9 +296,14 @@ class Reference:
             self.decode_all(lane)
 
     def decode_all(self, lane: Lane) -> None:
-        while sum(self.held(s.computed + 1) for s in lane.running) > self.blocks:
+        given = self.given(lane)
+        while sum(self.held(s.computed + given) for s in lane.running) > self.blocks:
             self.preempt(lane)
-        lane.work = [(sequence, 1) for sequence in lane.running]
+        lane.work = [(sequence, given) for sequence in lane.running]
+
+    def given(self, lane: Lane) -> int:
+        """Tokens that a decode gets of this iteration."""
+        return (lane.credit + self.gain) // 2**32
 
     def admit(self, lane: Lane, now: float) -> None:
         sequence = lane.waiting.pop(0)
@@ -305,7 +317,7 @@ class Reference:
         table, window = self.table, self.table.window_tokens
         decodes = [s for s, _ in lane.work if s.decodes]
         prompts = [(s, chunk) for s, chunk in lane.work if not s.decodes]
-        tokens = sum(chunk for _, chunk in lane.work)
+        tokens = sum(self.rows if s.decodes else chunk for s, chunk in lane.work)
         sampled = len(decodes) + sum(s.computed + chunk == s.target for s, chunk in prompts)
         last = len(table.linear_s) - 1
         seconds = float(
@@ -314,7 +326,7 @@ class Reference:
         seconds *= max(1.0, tokens / last)
         seconds += float(table.head_s[sampled]) + table.overhead_s_per_sequence * len(lane.work)
         if decodes:
-            contexts = [s.target for s in decodes]
+            contexts = [s.computed + self.rows for s in decodes]
             seconds += table.decode_attention_s + table.decode_attention_s_per_sequence * len(decodes)
             seconds += table.decode_attention_s_per_token * sum(contexts)
             seconds += table.decode_attention_s_per_window_token * sum(min(c, window) for c in contexts)
@@ -330,15 +342,18 @@ class Reference:
     def complete(self, lane: Lane, now: float) -> None:
         decoded = [s for s, _ in lane.work if s.decodes]
         lane.work.sort(key=lambda piece: piece[0] not in decoded)  # finishes of decodes come first
+        if decoded:
+            lane.credit = (lane.credit + self.gain) % 2**32
         for sequence, chunk in lane.work:
-            sequence.computed += chunk
+            tokens = min(chunk, sequence.answer - sequence.generated) if sequence.decodes else 1
+            sequence.computed += tokens if sequence.decodes else chunk
             if sequence.computed < sequence.target:
                 continue
             if sequence.generated == 0:
                 self.first[sequence.request] = now
             else:
                 self.gaps.append(now - sequence.last_token_s)
-            sequence.generated += 1
+            sequence.generated += tokens
             sequence.decodes = True
             sequence.last_token_s = now
             if sequence.generated == sequence.answer:

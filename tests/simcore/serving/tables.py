@@ -5,6 +5,7 @@ from typing import get_args
 
 import numpy as np
 
+from simcore.compute.drafting import verifying
 from simcore.compute.step_table import StepTimeTable
 from simcore.serving.admission import Admission
 from simcore.serving.engine import Engine
@@ -15,6 +16,7 @@ from simcore.serving.queue_order import Line
 from simcore.serving.routers import Router
 from simcore.serving.routers.round_robin import RoundRobin
 from simcore.serving.schedulers import SCHEDULER_CODES, Scheduler, SchedulerParameters
+from simcore.serving.speculation import tokens_per_iteration
 from simcore.serving.tiers import KvTiers
 from simcore.serving.warm import constant_table
 from simcore.workload.requests import Requests
@@ -65,6 +67,18 @@ def affine_table(*, max_tokens: int = 512, max_sequences: int = 64, window_token
         weight_bytes_per_step=1.6e10 * (tokens > 0),
         kv_bytes_per_context_token=131072.0,
     )
+
+
+def speculating_table(
+    draft_tokens: int, acceptance_rate: float, *, max_tokens: int = 512, window_tokens: int = 0
+) -> StepTimeTable:
+    """The same model verifying drafts that cost nothing; the plain one where there are none."""
+    rows = 1 + draft_tokens
+    table = affine_table(max_tokens=max_tokens, max_sequences=64 * rows, window_tokens=window_tokens)
+    if not draft_tokens:
+        return table
+    gained = tokens_per_iteration(acceptance_rate, draft_tokens)
+    return verifying(table, draft_tokens=draft_tokens, gained_tokens=gained)
 
 
 def scaled(table: StepTimeTable, **factors: float) -> StepTimeTable:
@@ -149,4 +163,5 @@ __all__ = [
     "engine",
     "poisson_requests",
     "scaled",
+    "speculating_table",
 ]

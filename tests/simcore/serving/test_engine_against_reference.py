@@ -1,5 +1,7 @@
 """The engine agrees with the slow reference on every request, whatever the policy, the pool and the load."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -11,7 +13,7 @@ from simcore.serving.routers import Router
 from simcore.serving.state import REJECTED
 from simcore.workload.requests import Requests
 from tests.simcore.serving.reference import Reference
-from tests.simcore.serving.tables import POLICIES, affine_table, engine
+from tests.simcore.serving.tables import POLICIES, engine, speculating_table
 
 CASES = st.fixed_dictionaries(
     {
@@ -29,6 +31,8 @@ CASES = st.fixed_dictionaries(
         "window": st.sampled_from([0, 0, 30, 200]),
         "order": st.sampled_from(["arrival", "rank", "lowest goes", "fair"]),
         "longest_chunk": st.sampled_from([0, 0, 1, 9, 50]),
+        "drafts": st.sampled_from([0, 0, 1, 4]),
+        "acceptance": st.sampled_from([0.0, 0.55, 1.0]),
         "longest_line": st.sampled_from([None, None, 0, 2, 9]),
     }
 )
@@ -62,7 +66,7 @@ def test_every_request_fares_as_in_the_reference(kind: str, router: Router, case
     largest = int((requests.input_tokens + requests.output_tokens).max())
     options = {
         "kind": kind,
-        "max_num_seqs": case["seats"],
+        "max_num_seqs": min(case["seats"], case["budget"] // (1 + case["drafts"])),
         "max_num_batched_tokens": case["budget"],
         "block_count": max(1, int(case["tightness"] * largest / case["block_size"])),
         "block_size": case["block_size"],
@@ -70,7 +74,13 @@ def test_every_request_fares_as_in_the_reference(kind: str, router: Router, case
         "longest_chunk": case["longest_chunk"] if kind == "chunked_prefill" else 0,
         "line": None if kind == "static_batch" else lined_up(case["order"], case["seed"], len(requests)),
     }
-    table = affine_table(max_tokens=case["budget"], window_tokens=case["window"])
+    table = speculating_table(
+        case["drafts"], case["acceptance"], max_tokens=case["budget"], window_tokens=case["window"]
+    )
+    if case["drafts"]:  # drafts that reach beyond the window are read as if they did not
+        table = replace(table, decode_attention_s_per_window_token=0.0)
+    if not table.gained_tokens.is_integer():  # the engine's contexts grow by the mean number of tokens
+        table = replace(table, decode_attention_s_per_token=0.0)
     expected = Reference(
         requests, table, router=router.kind, max_queue_length=case["longest_line"], **options
     )

@@ -28,6 +28,7 @@ from tests.simcore.serving.tables import (
     engine,
     poisson_requests,
     scaled,
+    speculating_table,
 )
 
 LOADS = st.fixed_dictionaries(
@@ -37,6 +38,8 @@ LOADS = st.fixed_dictionaries(
         "blocks": st.sampled_from([30, 60, 4096]),
         "replica_count": st.sampled_from([1, 2, 5]),
         "window": st.sampled_from([0, 100]),
+        "drafts": st.sampled_from([0, 0, 3]),
+        "acceptance": st.sampled_from([0.0, 0.7, 1.0]),
     }
 )
 
@@ -44,7 +47,7 @@ LOADS = st.fixed_dictionaries(
 def loaded(kind: str, router: Router, load: dict, count: int = 120) -> Engine:
     return engine(
         poisson_requests(count, rate=load["rate"], seed=load["seed"]),
-        affine_table(window_tokens=load["window"]),
+        speculating_table(load["drafts"], load["acceptance"], window_tokens=load["window"]),
         kind=kind,
         block_count=load["blocks"],
         replica_count=load["replica_count"],
@@ -97,9 +100,10 @@ def test_blocks_are_conserved_at_every_pause(kind: str, router: Router, load: di
             while seat_id >= 0:
                 seat = run._seats[seat_id]
                 tokens = seat.done if seat.start < 0 else seat.target + lane.step - seat.start
-                # The next token of a decode in a run has its block already.
-                opened = int(seat.start >= 0 and lane.steps > 0 and lane.decodes > 0 and tokens % block == 0)
-                owned += -(-int(tokens) // block) + opened
+                # The next tokens of a decode in a run have their blocks already.
+                coming = int(lane.gained) if load["drafts"] else 1
+                ahead = coming if seat.start >= 0 and lane.steps > 0 and lane.decodes > 0 else 0
+                owned += -(-(int(tokens) + ahead) // block)
                 held += int(tokens)
                 seat_id = seat.before
             assert owned + lane.free_blocks == load["blocks"]
@@ -127,11 +131,12 @@ def test_slices_and_one_go_give_the_same_bits(kind: str, router: Router, load: d
 def fingerprint(kind: str) -> str:
     digest = hashlib.sha256()
     for router in ROUTERS:
-        load = {"seed": 5, "rate": 60.0, "blocks": 40, "replica_count": 2, "window": 100}
-        run = loaded(kind, router, load, count=150)
-        run.run()
-        digest.update(run.records().finish_s.tobytes())
-        digest.update(run.totals().gap_histogram.tobytes())
+        load = {"seed": 5, "rate": 60.0, "blocks": 40, "replica_count": 2, "window": 100, "acceptance": 0.7}
+        for drafts in (0, 3):
+            run = loaded(kind, router, load | {"drafts": drafts}, count=150)
+            run.run()
+            digest.update(run.records().finish_s.tobytes())
+            digest.update(run.totals().gap_histogram.tobytes())
     return digest.hexdigest()
 
 
@@ -223,7 +228,7 @@ def test_throughput_stays_below_the_tables_bound(kind: str, router: Router, load
     run = loaded(kind, router, load)
     run.run()
     totals, table = run.totals(), affine_table(window_tokens=load["window"])
-    tokens = totals.prefill_token_sum + totals.decode_sequence_sum
+    tokens = totals.prefill_token_sum + (1 + load["drafts"]) * totals.decode_sequence_sum
     assert totals.replica_count == load["replica_count"] * (2 if kind == "disaggregated" else 1)
     bound_token_per_s = totals.replica_count * (len(table.linear_s) - 1) / table.linear_compute_s[-1]
     assert tokens / totals.makespan_s <= bound_token_per_s
