@@ -40,6 +40,7 @@ from explorer.tasks import enqueue, plan_document
 from simcore.catalog import Chip, default_catalog
 from simcore.catalog.calibrations import own_calibration
 from simcore.errors import InfeasibleError, InputError, Message
+from simcore.plan import Plan
 from simcore.plan.digest import ENGINE_VERSION
 from simcore.scenario import apply_overrides
 from simcore.scenario.cloning import chip_clone
@@ -64,6 +65,7 @@ class Outcome:
     seed: int
     engine_version: str
     infeasible: tuple[Message, ...] = ()
+    plan: Plan | None = None
 
 
 def plan_for(viewer: Viewer, document: Mapping[str, Any]) -> Outcome:
@@ -73,7 +75,7 @@ def plan_for(viewer: Viewer, document: Mapping[str, Any]) -> Outcome:
         plan = plan_document(document, viewer)
     except InfeasibleError as error:
         return Outcome(digest="", seed=0, engine_version=ENGINE_VERSION, infeasible=error.messages)
-    return Outcome(digest=plan.digest, seed=plan.seed, engine_version=ENGINE_VERSION)
+    return Outcome(digest=plan.digest, seed=plan.seed, engine_version=ENGINE_VERSION, plan=plan)
 
 
 # --- making scenarios -------------------------------------------------------------------------------------
@@ -161,6 +163,7 @@ class Edit:
     """What became of an edit: a run, or messages by path with nothing changed."""
 
     run: Run | None = None
+    plan: Plan | None = None  # of that run, for its closed forms: they need not be found twice
     errors: Mapping[str, Message] = field(default_factory=dict)
     warnings: tuple[Message, ...] = ()
 
@@ -195,7 +198,7 @@ def _try_edit(viewer: Viewer, scenario: SavedScenario, values: Mapping[str, str]
         run = _take_edit(scenario, document, values, outcome)
     except InputError as error:
         return Edit(errors={message.path: message for message in error.messages})
-    return Edit(run=run, warnings=tuple(warnings))
+    return Edit(run=run, plan=outcome.plan, warnings=tuple(warnings))
 
 
 @transaction.atomic

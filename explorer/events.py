@@ -3,8 +3,8 @@
 `Run` stores events and sends `logged`; here the doorbell is rung once the transaction is through. One
 thread with one event loop per process does the ringing (`async_to_sync(group_send)` would open a connection
 per message), and nobody waits for it: a doorbell that is not heard costs a listener two seconds, never an
-event. `RunLog` is what a simulation talks to: it stores the first event at once, batches the rest to 16 a
-second, joins slices of the same series, and sees at each flush whether it should go on.
+event. `RunLog` is what a simulation talks to: it stores the first slice of a series at once, batches the rest to 16
+a second, joins slices of the same series, and sees at each flush whether it should go on.
 """
 
 import asyncio
@@ -115,6 +115,7 @@ class RunLog:
         self._run = run
         self._waiting: list[tuple[str, dict[str, Any]]] = []
         self._flushed_at_s = 0.0
+        self._told: set[Any] = set()  # series of which something is stored
         self._progress_fraction = 0.0
         self._done = threading.Event()
 
@@ -127,7 +128,9 @@ class RunLog:
             self._waiting[-1] = (last[0], _joined(last[1], payload))
         else:
             self._waiting.append((f"run.{kind}", payload))
-        if kind != "series" or time.monotonic() - self._flushed_at_s >= FLUSH_EVERY_S:
+        is_first = kind == "series" and payload.get("name") not in self._told
+        if kind != "series" or is_first or time.monotonic() - self._flushed_at_s >= FLUSH_EVERY_S:
+            self._told.add(payload.get("name"))
             self.flush()
 
     def flush(self) -> None:

@@ -117,11 +117,11 @@ def plan_document(document: Mapping[str, Any], viewer: Viewer) -> Plan:
     return plan(scenario, catalog, traces=partial(read_upload, viewer))
 
 
-def closed_forms(run: Run) -> dict[str, Any] | None:
+def closed_forms(run: Run, planned: Plan | None = None) -> dict[str, Any] | None:
     """What the plan alone knows of a run that has said nothing yet, in the form of a Result document."""
     document = run.revision.document
     try:
-        planned = plan_document(document, viewer_owning(run.revision.scenario))
+        planned = planned or plan_document(document, viewer_owning(run.revision.scenario))
     except TrimtabError:
         return None
     known = {"metrics": planned.metrics, "tables": planned.tables, "series": {}, "bands": {}}

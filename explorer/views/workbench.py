@@ -70,18 +70,19 @@ def workbench_context(
         "links": scenario.shares.filter(viewer.owned, revoked_at=None).order_by("-created_at"),
         "visibilities": Visibility.choices,
         "tabs": TABS,
-        **results_context(scenario, tab=tab),
+        **results_context(scenario, tab=tab, edit=edit),
     }
 
 
-def results_context(scenario: SavedScenario, *, tab: str) -> dict[str, Any]:
+def results_context(scenario: SavedScenario, *, tab: str, edit: Edit | None = None) -> dict[str, Any]:
     """What the centre of the page shows."""
     run, baseline = latest_run(scenario.current), scenario.baseline
     is_baseline = scenario.baseline_id == scenario.current_id
     before = latest_run(baseline) if baseline is not None and not is_baseline else None
     result, baseline_result = (one.shown if one else None for one in (run, before))
     if result is None and run is not None and not run.is_ended:
-        result = closed_forms(run)  # a person who has just come need not wait for a worker
+        # A person who has just come need not wait for a worker; who has just edited has the plan.
+        result = closed_forms(run, edit.plan if edit and edit.run == run else None)
     name = baseline.name if baseline is not None and before is not None else ""
     return {
         "revision": scenario.current,

@@ -21,25 +21,34 @@ function library() {
 const probe = document.createElement("span");
 probe.hidden = true;
 
+const styles = new Map(); // a variable's name -> what it is in this theme
+
 function resolved(value) {
   if (typeof value === "string" && value.startsWith("var(")) {
-    if (!probe.isConnected) document.body.append(probe);
-    if (value.includes("--sans") || value.includes("--serif") || value.includes("--mono")) {
-      probe.style.fontFamily = value;
-      return getComputedStyle(probe).fontFamily;
-    }
-    probe.style.color = value;
-    return getComputedStyle(probe).color;
+    if (!styles.has(value)) styles.set(value, computed(value));
+    return styles.get(value);
   }
   if (Array.isArray(value)) return typeof value[0] === "number" ? value : value.map(resolved);
   if (value && typeof value === "object") return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, resolved(item)]));
   return value;
 }
 
+function computed(value) {
+  if (!probe.isConnected) document.body.append(probe);
+  if (value.includes("--sans") || value.includes("--serif") || value.includes("--mono")) {
+    probe.style.fontFamily = value;
+    return getComputedStyle(probe).fontFamily;
+  }
+  probe.style.color = value;
+  return getComputedStyle(probe).color;
+}
+
 const CONFIG = { displayModeBar: false, responsive: true, scrollZoom: false, doubleClick: "reset" };
 const figures = new Map(); // plot id -> the figure as the server gave it, with what has streamed since
 const wanted = new Set();
 let frame = 0;
+
+const waits = (figure) => Boolean(figure.layout.meta?.series) && !figure.data[0].x.length; // for the first slice
 
 export const figureOf = (id) => figures.get(id);
 
@@ -60,7 +69,7 @@ async function draw() {
   wanted.clear();
   for (const id of ids) {
     const plot = document.getElementById(id), figure = figures.get(id);
-    if (!plot || !figure || !plot.offsetWidth) continue;
+    if (!plot || !figure || !plot.offsetWidth || (plot.dataset.drawn && waits(figure))) continue;
     const shown = resolved(figure);
     // Plotly compares arrays by identity: hand it new ones.
     for (const trace of shown.data) { trace.x = trace.x.slice(); trace.y = trace.y.slice(); }
@@ -70,10 +79,12 @@ async function draw() {
     await Plotly.react(plot, shown.data, shown.layout, CONFIG);
     plot.classList.remove("waiting");
     if (!plot.dataset.drawn) plot.dataset.drawn = Math.round(performance.now());
+    if (ids.length > 1) await new Promise((resolve) => setTimeout(resolve)); // slices of a stream need not wait for all
   }
 }
 
-// Read the figures of a part of the page; a plot that was drawn before keeps its node, and so its zoom.
+// Read the figures of a part of the page; a plot that was drawn before keeps its node, and so its zoom. A stream that
+// has not begun draws nothing: what was there before stays, greyed, until its first slice.
 export function adopt(scope, kept = new Map()) {
   for (const plot of [...scope.querySelectorAll(".plot[data-figure]")]) {
     const source = document.getElementById(plot.dataset.figure);
@@ -81,6 +92,7 @@ export function adopt(scope, kept = new Map()) {
     const figure = JSON.parse(source.textContent);
     const old = kept.get(plot.id);
     if (old) plot.replaceWith(old);
+    if (old && waits(figure)) old.closest("figure").classList.add("stale");
     setFigure(plot.id, figure);
   }
 }
@@ -92,7 +104,8 @@ export async function savePlot(plot, name) {
   await Plotly.downloadImage(plot, { format: "svg", filename: name, width: plot.clientWidth, height: plot.clientHeight });
 }
 
-const redrawAll = () => figures.forEach((_figure, id) => redraw(id));
+const redrawAll = () => { styles.clear(); figures.forEach((_figure, id) => redraw(id)); };
 document.addEventListener("themechange", redrawAll);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll);
-document.addEventListener("toggle", redrawAll, true);
+// What was folded away had no width to draw in.
+document.addEventListener("toggle", (event) => event.target.querySelectorAll(".plot").forEach((plot) => redraw(plot.id)), true);

@@ -59,6 +59,8 @@ function onEvent(event) {
   const { kind, payload } = event;
   if (kind === "run.series") onSeries(event);
   else if (kind === "run.reset") { buffered = []; refresh(true); }
+  else if (payload.stage === "closed_forms") return; // the page came with them
+  else if (kind === "run.started") refresh(false, REFRESH_MS); // the first slice is on its way: let it pass first
   else if (UNDRAWN.has(kind)) refresh(false);
   else refresh(true);
   if (payload.progress_fraction !== undefined) progress(payload);
@@ -88,8 +90,17 @@ function append({ payload }) {
       for (const time of payload.columns.time_s) trace.x.push(time);
       for (const value of added) trace.y.push(value);
     }
-    document.documentElement.dataset.firstData ??= Math.round(performance.now());
+    plot.closest("figure").classList.remove("stale");
     redraw(plot.id);
+    noteFirstData();
+  }
+}
+
+// When the first data of an edit's run stood in a chart: as a slice of its stream, or in a panel that came before.
+function noteFirstData() {
+  const plots = [...document.querySelectorAll(".plot[data-figure]")].map((plot) => figureOf(plot.id));
+  if (plots.some((figure) => figure?.layout.meta?.series && figure.data[0].x.length)) {
+    document.documentElement.dataset.firstData ??= Math.round(performance.now());
   }
 }
 
@@ -97,9 +108,9 @@ function append({ payload }) {
 
 let timer = 0, fetching = false, again = false, lastFetch = 0;
 
-function refresh(now) {
+function refresh(now, least = 0) {
   clearTimeout(timer);
-  const due = now ? 0 : Math.max(0, REFRESH_MS - (performance.now() - lastFetch));
+  const due = now ? 0 : Math.max(least, REFRESH_MS - (performance.now() - lastFetch));
   timer = setTimeout(fetchPanel, due);
 }
 
@@ -136,6 +147,7 @@ function show(html) {
     restoreDetails(open);
     adopt(panel, kept);
     buffered.forEach(append);
+    noteFirstData();
     if (strip) find("#strip").replaceWith(strip);
   } else if (!sameRun) emptySeries();
   sameRun = true;
@@ -158,6 +170,7 @@ function renewParts(old, panel) {
   }
   news.forEach((figure) => adopt(figure, kept));
   buffered.forEach(append);
+  noteFirstData();
 }
 
 function swap(selector, fresh) {

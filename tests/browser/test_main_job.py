@@ -139,6 +139,29 @@ def test_an_edit_moves_the_charts_as_results_stream_in(page: "Page") -> None:
     page.locator("#strip", has_text=before.split(" ")[3]).wait_for(timeout=WAIT_MS)
 
 
+def test_until_an_edits_first_slice_the_old_curves_stay_and_the_page_notes_when_it_came(page: "Page") -> None:
+    """Nothing is blanked: in every frame the running line is drawn, greyed while it is of the run before."""
+    page.goto("/")
+    page.get_by_label("Paste a model id").fill("name: Edited\nworkload: {request_count: 10000}\n")
+    page.get_by_role("button", name="Open the baseline").click()
+    page.wait_for_selector("#workbench", timeout=WAIT_MS)
+    page.goto(f"{page.url.rstrip('/')}/serving/")
+    finished(page)
+    line = page.locator("#plot-over-time .scatterlayer .trace path.js-line").first
+    line.wait_for(timeout=WAIT_MS)
+    page.evaluate(
+        "() => { window.blank = 0; const look = () => { if (!document.querySelector('#plot-over-time .js-line')"
+        "?.getAttribute('d')) window.blank += 1; requestAnimationFrame(look); }; look(); }"
+    )
+    change(page, "workload.request_count", "9000")
+    page.wait_for_selector("html[data-first-data]", state="attached", timeout=WAIT_MS)
+    finished(page)
+    page.locator("#chart-over-time:not(.stale)", has_text="9,000 requests").wait_for(timeout=WAIT_MS)
+    noted = page.evaluate("() => ({ ...document.documentElement.dataset })")
+    assert int(noted["firstData"]) >= int(noted["edited"])
+    assert page.evaluate("() => window.blank") == 0
+
+
 def test_a_wrong_value_is_told_at_its_field_and_nothing_is_lost(page: "Page") -> None:
     story(page, "Double the HBM bandwidth")
     field = page.locator('[name="hardware.chip_overrides.hbm_bytes_per_s"]')

@@ -340,6 +340,18 @@ def test_slices_of_a_series_are_joined_between_flushes(scenario: SavedScenario) 
     assert run.progress_fraction == 0.9
 
 
+def test_the_first_slice_of_a_series_waits_for_no_other(scenario: SavedScenario) -> None:
+    """It comes right after a stage was stored, so by the clock alone it would lie for a sixteenth of a second."""
+    run = run_of(scenario)
+    run.claim(0)
+    log = RunLog(run)
+    log("stage", {"stage": "closed_forms"})
+    log("series", series(0, progress=0.1))
+    assert kinds(run)[-2:] == ["run.stage", "run.series"]
+    log("series", series(1, progress=0.2))
+    assert run.events.filter(kind="run.series").count() == 1
+
+
 def test_what_has_streamed_reads_like_a_result(scenario: SavedScenario) -> None:
     run = run_of(scenario)
     assert run.shown is None
