@@ -302,9 +302,10 @@ def _engine(plan: Plan, serving: ServingPlan) -> Engine:
 
 def _streamed(engine: Engine, request_count: int, emit: OnEvent) -> dict[str, dict[str, Any]]:
     """Drive the engine to its end; the series as one piece."""
-    parts = []
+    parts: dict[str, list[Mapping[str, Any]]] = {"serving": [], "kv_map": []}
     for piece in engine.slices(target_count=SLICE_COUNT):
-        parts.append(piece.columns)
+        parts["serving"].append(piece.columns)
+        parts["kv_map"].append(piece.kv_map)
         emit(
             "series",
             {
@@ -315,8 +316,10 @@ def _streamed(engine: Engine, request_count: int, emit: OnEvent) -> dict[str, di
                 "request_count": request_count,
             },
         )
-    names = parts[0] if parts else {}
-    return {"serving": {name: np.concatenate([part[name] for part in parts]) for name in names}}
+    return {
+        series: {name: np.concatenate([part[name] for part in found]) for name in (found[0] if found else {})}
+        for series, found in parts.items()
+    }
 
 
 def _outcome(

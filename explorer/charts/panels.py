@@ -18,6 +18,7 @@ from explorer.charts import (
     cost,
     fabric,
     iteration,
+    kv_map,
     latency_cdf,
     memory,
     offload,
@@ -200,6 +201,7 @@ def _memory(result: Result | None, baseline: Result | None) -> Panel:
         charts=_present(
             chart,
             memory.kv_parts(result, baseline),
+            kv_map.kv_map(result),
             memory.movement(result),
             offload.tiers(result),
             offload.break_even(result),

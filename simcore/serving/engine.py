@@ -194,9 +194,13 @@ class Engine:
             parts = [self._advance()]
             while self.done_count < self._clock[0].until:
                 parts.append(self._advance())
-            columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            columns, kv_map = (
+                {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+                for found in zip(*parts, strict=True)
+            )
             yield Slice(
                 columns=columns,
+                kv_map=kv_map,
                 completed_count=int(self._clock[0].completed),
                 progress_fraction=self.done_count / count,
             )
@@ -206,7 +210,7 @@ class Engine:
         for _ in self.slices(target_count=1):
             pass
 
-    def _advance(self) -> dict[str, Floats]:
+    def _advance(self) -> tuple[dict[str, Floats], dict[str, Floats]]:
         outcome = self._on()
         while outcome == state.MORE_SEATS:
             index = int(self._clock[0].growing)
@@ -249,7 +253,7 @@ class Engine:
         )
         return outcome
 
-    def _take_samples(self) -> dict[str, Floats]:
+    def _take_samples(self) -> tuple[dict[str, Floats], dict[str, Floats]]:
         clock = self._clock[0]
         taken = self._samples.view(np.ndarray)[: clock.samples]
         clock.samples = 0
@@ -266,6 +270,23 @@ class Engine:
             columns["kv_cached_fraction"] = taken["cached_blocks"] / blocks
         if self._setup[0].role == state.PREFILL:
             columns["handing_over"] = taken["handing_over"].astype(np.float64)
+        return columns, self._kv_map(taken, blocks)
+
+    def _kv_map(self, taken: Any, blocks: float) -> dict[str, Floats]:
+        """Shares of all KV blocks by what is in them, and of each of the first lanes that are in use."""
+        columns = {
+            "time_s": taken["time_s"].copy(),
+            "held_fraction": np.minimum(taken["held_tokens"] / self._block_size, taken["used_blocks"])
+            / blocks,
+            "used_fraction": taken["used_blocks"] / blocks,
+            "cached_fraction": taken["cached_blocks"] / blocks,
+        }
+        for index in range(min(state.MAPPED_LANES, len(self._lanes))):
+            place = int(self._lanes[index].pool)
+            head, pool = self._setup[place], self._pools[place]
+            columns[f"{pool.role}.{index - head.first_lane}"] = (
+                taken["lane_blocks"][:, index] / pool.block_count
+            )
         return columns
 
     def records(self) -> Records:

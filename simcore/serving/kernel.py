@@ -56,6 +56,7 @@ from simcore.serving.state import (
     GAP_BINS,
     GAP_BINS_PER_OCTAVE_LOG2,
     GAP_LOWEST_EXPONENT,
+    MAPPED_LANES,
     MORE_SEATS,
     PAUSED,
     PREFILL,
@@ -607,11 +608,17 @@ def sample(clock: Any, lanes: Any, setups: Any, totals: Any, samples: Any) -> No
     row.cached_blocks = 0
     row.batch_tokens = 0
     row.handing_over = 0
+    row.held_tokens = 0
     for index in range(lanes.size):
         lane = lanes[index]
         row.running += lane.running
         row.waiting += lane.waiting
-        row.used_blocks += setups[lane.pool].block_count - lane.free_blocks
+        used = setups[lane.pool].block_count - lane.free_blocks
+        row.used_blocks += used
+        if index < MAPPED_LANES:
+            row.lane_blocks[index] = used
+        shared = lane.doubled_blocks * setups[lane.pool].block_size
+        row.held_tokens += lane.held + lane.prefilled + lane.parked - shared
         row.cached_blocks += lane.cached_blocks
         row.handing_over += lane.queued + lane.coming + lane.landed
         if lane.steps > 0:

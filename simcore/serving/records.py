@@ -35,6 +35,9 @@ class Slice:
     # time_s, running, waiting, kv_usage_fraction, batch_tokens, preemption_count (so far); with a prefix cache also
     # kv_cached_fraction
     columns: dict[str, Floats]
+    # time_s; of all KV blocks the shares held_fraction (tokens in them), used_fraction, cached_fraction (which nobody
+    # uses); and by lane, as `role.number`, the share in use
+    kv_map: dict[str, Floats]
     completed_count: int
     progress_fraction: float
 

@@ -32,6 +32,7 @@ DONE: Final = 2
 STUCK: Final = 3
 MORE_SEATS: Final = 4  # the lane `clock.growing` must have more before the next arrival
 
+MAPPED_LANES: Final = 16
 SAMPLE_ROWS: Final = 512  # of one kernel call; it returns when they are full
 GAP_BINS_PER_OCTAVE_LOG2: Final = 7  # bins of the gap histogram are under 0.8 % wide
 GAP_OCTAVES: Final = 44  # from 2**-30 s (1 ns) to 2**14 s (4.5 h)
@@ -315,6 +316,8 @@ SAMPLE: Final = np.dtype(
         ("batch_tokens", "i8"),
         ("preemptions", "i8"),  # so far
         ("handing_over", "i8"),  # prompts that have ended on one lane and not begun on another
+        ("held_tokens", "i8"),  # shared ones once
+        ("lane_blocks", "i8", (MAPPED_LANES,)),  # in use, of the first lanes
     ]
 )
 
