@@ -197,6 +197,112 @@ _FIELDS: Final = (
     _entry("serving.replica_count", "Replicas", "Copies of the model; auto uses all chips."),
     _entry("serving.scheduler.kind", "Scheduler", "How prefill and decode share an iteration."),
     _entry("serving.scheduler.queue", "Waiting line", "Who is admitted first of those who wait."),
+    _entry(
+        "serving.scheduler.prefill.parallelism.tp",
+        "Prefill TP",
+        "Chips that share each layer of a prefill replica; empty: as above.",
+    ),
+    _entry(
+        "serving.scheduler.prefill.parallelism.pp",
+        "Prefill PP",
+        "Stages of a prefill replica.",
+    ),
+    _entry(
+        "serving.scheduler.prefill.parallelism.dp",
+        "Prefill DP",
+        "Attention ranks of a prefill replica.",
+    ),
+    _entry(
+        "serving.scheduler.prefill.parallelism.ep",
+        "Prefill EP",
+        "Groups of chips of a prefill replica that hold whole experts.",
+    ),
+    _entry(
+        "serving.scheduler.prefill.parallelism.cp",
+        "Prefill CP",
+        "Chips of a prefill replica that share one sequence.",
+    ),
+    _entry(
+        "serving.scheduler.prefill.parallelism.expert_imbalance_ratio",
+        "Prefill imbalance",
+        "Load of the busiest expert rank of a prefill replica over the mean.",
+    ),
+    _entry(
+        "serving.scheduler.prefill.replica_count",
+        "Prefill replicas",
+        "Replicas that only prefill; auto deals the chips out so that the lesser pool carries most.",
+    ),
+    _entry(
+        "serving.scheduler.prefill.max_num_seqs",
+        "Prefill running, max",
+        "Sequences in one iteration of a prefill replica at most.",
+    ),
+    _entry(
+        "serving.scheduler.prefill.max_num_batched_tokens",
+        "Prefill token budget",
+        "Tokens in one iteration of a prefill replica at most.",
+    ),
+    _entry(
+        "serving.scheduler.decode.parallelism.tp",
+        "Decode TP",
+        "Chips that share each layer of a decode replica; empty: as above.",
+    ),
+    _entry(
+        "serving.scheduler.decode.parallelism.pp",
+        "Decode PP",
+        "Stages of a decode replica.",
+    ),
+    _entry(
+        "serving.scheduler.decode.parallelism.dp",
+        "Decode DP",
+        "Attention ranks of a decode replica.",
+    ),
+    _entry(
+        "serving.scheduler.decode.parallelism.ep",
+        "Decode EP",
+        "Groups of chips of a decode replica that hold whole experts.",
+    ),
+    _entry(
+        "serving.scheduler.decode.parallelism.cp",
+        "Decode CP",
+        "Chips of a decode replica that share one sequence.",
+    ),
+    _entry(
+        "serving.scheduler.decode.parallelism.expert_imbalance_ratio",
+        "Decode imbalance",
+        "Load of the busiest expert rank of a decode replica over the mean.",
+    ),
+    _entry(
+        "serving.scheduler.decode.replica_count",
+        "Decode replicas",
+        "Replicas that only decode; auto deals the chips out so that the lesser pool carries most.",
+    ),
+    _entry(
+        "serving.scheduler.decode.max_num_seqs",
+        "Decode running, max",
+        "Sequences in one iteration of a decode replica at most.",
+    ),
+    _entry(
+        "serving.scheduler.decode.max_num_batched_tokens",
+        "Decode token budget",
+        "Tokens in one iteration of a decode replica at most.",
+    ),
+    _entry("serving.scheduler.kv_link", "KV link", "What KV moves over from prefill to decode."),
+    _entry(
+        "serving.scheduler.kv_link_bytes_per_s",
+        "KV link bandwidth",
+        "Of one chip; auto is that of its scale-out or scale-up link.",
+    ),
+    _entry(
+        "serving.scheduler.kv_link_latency_s",
+        "KV link latency",
+        "Of one transfer, the handshake included.",
+    ),
+    _entry(
+        "serving.scheduler.layerwise",
+        "KV by layers",
+        "Send each layer's KV as it is computed, while the prompt goes on.",
+    ),
     _entry("prediction_cv", "Prediction error", "Spread of the predicted answer length around the true one."),
     _entry("max_num_seqs", "Running, max", "Sequences in one iteration at most."),
     _entry("max_num_batched_tokens", "Token budget", "Tokens in one iteration at most."),

@@ -62,6 +62,11 @@ _RARE: Final = frozenset(
         "attainment_fraction", "engine", "imbalance_ratio", "max_queue_length",
     }
 )  # fmt: skip
+_RARE_PARTS: Final = tuple(
+    f"serving.scheduler.{role}.{key}"
+    for role in ("prefill", "decode")
+    for key in ("parallelism.pp", "parallelism.dp", "parallelism.expert", "max_num")
+)
 # Kinds that no form can fill in: a trace must be uploaded, lists of lengths come with a document.
 _NEED_DATA: Final = frozenset({"trace", "empirical"})
 _DOTS: Final[dict[str, Dot]] = {
@@ -246,7 +251,7 @@ def _field(leaf: Leaf, view: _View) -> Field:
         note=_note(leaf, view, before, changed=changed, choices=choices, default=default),
         error=_error(path, view),
         changed=changed,
-        rare=name in _RARE and not typed and not _error(path, view),
+        rare=(name in _RARE or path.startswith(_RARE_PARTS)) and not typed and not _error(path, view),
         step="x2"
         if path.startswith(OVERRIDES) and name.endswith(("_per_s", "hbm_bytes")) and not typed
         else "",

@@ -28,7 +28,7 @@ function resolved(value) {
     if (!styles.has(value)) styles.set(value, computed(value));
     return styles.get(value);
   }
-  if (Array.isArray(value)) return typeof value[0] === "number" ? value : value.map(resolved);
+  if (Array.isArray(value)) return typeof value[0] === "number" && typeof value.at(-1) === "number" ? value : value.map(resolved);
   if (value && typeof value === "object") return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, resolved(item)]));
   return value;
 }
