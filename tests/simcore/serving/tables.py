@@ -10,6 +10,7 @@ from simcore.compute.step_table import StepTimeTable
 from simcore.serving.admission import Admission
 from simcore.serving.engine import Engine
 from simcore.serving.handover import KvLink
+from simcore.serving.metrics import PoolUse
 from simcore.serving.pools import LanePool
 from simcore.serving.prefix import PrefixChains
 from simcore.serving.queue_order import Line
@@ -165,3 +166,14 @@ __all__ = [
     "scaled",
     "speculating_table",
 ]
+
+
+def pool_use(run: Engine, table: StepTimeTable | None = None, *, chips: int = 1) -> PoolUse:
+    """What one pool of H100s did, for the metrics of a run."""
+    return PoolUse(
+        totals=run.totals(),
+        table=table or affine_table(),
+        chips_per_lane=chips,
+        peak_flop_per_s=989e12,
+        hbm_bytes_per_s=3.35e12,
+    )

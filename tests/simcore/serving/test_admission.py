@@ -25,6 +25,7 @@ from tests.simcore.serving.tables import (
     constant_table,
     engine,
     poisson_requests,
+    pool_use,
 )
 
 STEP_S = 0.01
@@ -187,16 +188,12 @@ def test_who_was_refused_and_who_can_never_fit_are_told_apart() -> None:
     run.run()
     told = serving_metrics(
         run.records(),
-        run.totals(),
-        affine_table(),
+        [pool_use(run, affine_table(), chips=1)],
         slo_ttft_s=1.0,
         slo_tpot_s=1.0,
         capacity_request_per_s=50.0,
         closed_loop=False,
         chip_count=1,
-        chips_per_replica=1,
-        peak_flop_per_s=1e15,
-        hbm_bytes_per_s=3e12,
     )
     refused = run.totals().refused_count
     assert refused > 40

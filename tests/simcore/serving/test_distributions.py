@@ -13,7 +13,7 @@ from simcore.serving.distributions import RELATIVE_ERROR_FRACTION, Ordered, Sket
 from simcore.serving.engine import Engine
 from simcore.serving.metrics import ServingMetrics, serving_metrics
 from simcore.workload.classes import RequestClass, Slo
-from tests.simcore.serving.tables import affine_table, engine, poisson_requests
+from tests.simcore.serving.tables import affine_table, engine, poisson_requests, pool_use
 
 NO_TIME_S = 1e-9  # below which a time counts as none
 FRACTIONS = np.linspace(0.0, 1.0, 101)
@@ -71,16 +71,12 @@ def run() -> Engine:
 def measured(run: Engine, slo_ttft_s: latencies.Limit) -> ServingMetrics:
     return serving_metrics(
         run.records(),
-        run.totals(),
-        replace(affine_table(), front_end_s=0.01),
+        [pool_use(run, replace(affine_table(), front_end_s=0.01), chips=4)],
         slo_ttft_s=slo_ttft_s,
         slo_tpot_s=0.012,
         capacity_request_per_s=50.0,
         closed_loop=False,
         chip_count=8,
-        chips_per_replica=4,
-        peak_flop_per_s=989e12,
-        hbm_bytes_per_s=3.35e12,
     )
 
 

@@ -275,16 +275,15 @@ def test_a_million_requests_are_counted_in_little_memory() -> None:
     """Its own peak: ru_maxrss would inherit that of the test runner, across fork and exec."""
     program = (
         "import numpy as np\n"
-        "from tests.simcore.serving.tables import engine, affine_table\n"
+        "from tests.simcore.serving.tables import engine, pool_use\n"
         "from simcore.workload.requests import Requests\n"
         "from simcore.serving.metrics import serving_metrics\n"
         "n = 1_000_000\n"
         "requests = Requests(arrival_s=np.arange(n) / 50, input_tokens=np.full(n, 50), output_tokens=np.full(n, 20))\n"
         "run = engine(requests)\n"
         "assert sum(1 for _ in run.slices()) == 40\n"
-        "serving_metrics(run.records(), run.totals(), affine_table(), slo_ttft_s=1, slo_tpot_s=1,\n"
-        "    capacity_request_per_s=90, closed_loop=False, chip_count=1, chips_per_replica=1,\n"
-        "    peak_flop_per_s=1e15, hbm_bytes_per_s=3e12)\n"
+        "serving_metrics(run.records(), [pool_use(run)], slo_ttft_s=1, slo_tpot_s=1,\n"
+        "    capacity_request_per_s=90, closed_loop=False, chip_count=1)\n"
         "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))\n"
     )
     subprocess.run([sys.executable, "-c", "from simcore.serving.warm import warm; warm()"], check=True)

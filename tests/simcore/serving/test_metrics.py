@@ -12,7 +12,14 @@ from simcore.serving.engine import Engine
 from simcore.serving.metrics import ServingMetrics, itl_cdf, regime_of, serving_metrics
 from simcore.serving.ordering import sorted_values
 from simcore.workload.requests import Requests
-from tests.simcore.serving.tables import SCHEDULERS, affine_table, closed_requests, engine, poisson_requests
+from tests.simcore.serving.tables import (
+    SCHEDULERS,
+    affine_table,
+    closed_requests,
+    engine,
+    poisson_requests,
+    pool_use,
+)
 
 
 def measured(
@@ -26,14 +33,10 @@ def measured(
     figures = {"slo_ttft_s": 0.1, "slo_tpot_s": 0.012} | options
     return serving_metrics(
         run.records(),
-        run.totals(),
-        replace(affine_table(), front_end_s=front_end_s),
+        [pool_use(run, replace(affine_table(), front_end_s=front_end_s), chips=4)],
         capacity_request_per_s=capacity,
         closed_loop=closed_loop,
         chip_count=8,
-        chips_per_replica=4,
-        peak_flop_per_s=989e12,
-        hbm_bytes_per_s=3.35e12,
         **figures,
     )
 
