@@ -15,7 +15,9 @@ from explorer.charts.style import Cell, Chart, Result, Table
 RECORD_FORMATS: Final = (
     ("csv", "parquet") if find_spec("pyarrow") else ("csv",)
 )  # as `simcore.report.records` can
-SERIES_COLUMNS: Final = ("running", "waiting", "kv_usage_fraction", "batch_tokens", "preemption_count")
+SERIES_COLUMNS: Final = (
+    "running", "waiting", "handing_over", "kv_usage_fraction", "batch_tokens", "preemption_count",
+)  # fmt: skip
 
 
 def over_time(result: Result | None, baseline: Result | None = None) -> Chart:
@@ -92,6 +94,15 @@ def _time_figure(columns: Mapping[str, Sequence[float]]) -> dict[str, Any]:
         )
         for column, name, color, axis, fill, shown in lanes
     ]  # fmt: skip
+    between = columns.get("handing_over")
+    if between:
+        data.append(
+            style.line(
+                time, between, name=_("between prefill and decode"), color="var(--scaleout)", yaxis="y2",
+                line={"shape": "hv"}, meta={"column": "handing_over"},
+                hovertemplate="%{x:.4~s}s · %{y:~s}<extra>%{fullData.name}</extra>",
+            )
+        )  # fmt: skip
     titles = [
         style.direct_label(name, x=0, y=top, xref="paper", yref="paper", xanchor="left", yanchor="bottom")
         for (_column, name, *_rest), top in zip(lanes, (1.0, 0.6, 0.36, 0.13), strict=True)
@@ -118,6 +129,7 @@ def _time_table(columns: Mapping[str, Sequence[float]]) -> Table | None:
     headers = {
         "running": _("running"),
         "waiting": _("waiting"),
+        "handing_over": _("between prefill and decode"),
         "kv_usage_fraction": _("KV in use"),
         "batch_tokens": _("batch tokens"),
         "preemption_count": _("preemptions so far"),

@@ -189,6 +189,18 @@ def test_preemptions_are_told_beside_queue_and_batch() -> None:
     assert chart.body["data"][3]["y"] == [0, 0, 3, 7]
 
 
+def test_what_waits_between_prefill_and_decode_is_a_line_of_its_own_where_they_are_apart() -> None:
+    together = documents.serving()
+    series = together["series"]["serving"]
+    apart = together | {"series": {"serving": series | {"handing_over": [0.0] * len(series["time_s"])}}}
+    lines = [
+        [trace["meta"]["column"] for trace in serving.over_time(one).body["data"]]
+        for one in (together, apart)
+    ]
+    assert "handing_over" not in lines[0]
+    assert lines[1] == [*lines[0], "handing_over"]
+
+
 def test_the_baseline_is_dashed_and_now_is_solid() -> None:
     chart = latency_cdf.cdf("ttft", SERVES, BEFORE)
     assert chart is not None
