@@ -572,6 +572,7 @@ def _fit_rows(fitted: Calibration) -> dict[str, tuple[str, Source]]:
 def _validate(options: argparse.Namespace) -> int:
     from simcore.validation.accuracy import accuracy
     from simcore.validation.facts import evaluate_all
+    from simcore.validation.order import order_lines
 
     if options.data:
         return _validate_kernels(Path(options.data), as_json=options.json)
@@ -584,6 +585,10 @@ def _validate(options: argparse.Namespace) -> int:
         print("\nrows fitted and held out, mean error of those held out, target")
         for regime in accuracy(default_catalog()):
             print(regime.as_line())
+        print(
+            "\nprefill and decode apart: loops in the measured order among users, over all, in pairs; target"
+        )
+        print("\n".join(order_lines()))
     met = sum(row.passed for row in rows)
     surprises = [row for row in rows if row.is_surprise]
     known = len(rows) - met - sum(not row.passed for row in surprises)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import astuple, fields
 from functools import cache
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from explorer.charts import style
 from simcore.catalog import PriceBook, default_catalog
 from simcore.glossary import ENTRIES
 from simcore.scenario.stories import stories
-from simcore.validation import FactRow, evaluate_all
+from simcore.validation import FactRow, evaluate_all, order
 from simcore.validation.accuracy import AccuracyRow, accuracy
 
 register = template.Library()
@@ -106,6 +106,19 @@ def accuracy_rows() -> list[AccuracyRow]:
 @cache
 def _accuracy_rows() -> list[AccuracyRow]:
     return accuracy(default_catalog())
+
+
+@register.simple_tag
+def loop_orders() -> dict[str, Any]:
+    """Whether measured loops with prefill and decode apart are in order: what was found beside its target."""
+    rows = [
+        {
+            "label": wording.label(f"serving.{phase}_s"),
+            "cells": list(zip(astuple(found), astuple(order.TARGETS[phase]), strict=True)),
+        }
+        for phase, found in order.FOUND.items()
+    ]
+    return {"rows": rows, "row_count": order.ROW_COUNT, "configuration_count": order.CONFIGURATION_COUNT}
 
 
 @register.filter

@@ -45,5 +45,5 @@ LOOP_RULES: Final[Mapping[str, LoopRules]] = {
     "NVIDIA aiconfigurator silicon run": LoopRules(output_fractions=(0.95, 1.05), users_without_seat_count=1),
 }
 BATCH_WAIT_ITERATIONS: Final = 20
-# Tokens of an iteration: InferenceX's scripts; TensorRT-LLM's own default.
-TOKEN_BUDGETS: Final[Mapping[str, int]] = {"vLLM": 8192, "TensorRT-LLM": 16384}
+# Tokens of an iteration: InferenceX's scripts; TensorRT-LLM's own default; SGLang's chunk of a prompt.
+TOKEN_BUDGETS: Final[Mapping[str, int]] = {"vLLM": 8192, "TensorRT-LLM": 16384, "SGLang": 8192}

@@ -22,7 +22,7 @@ from simcore.plan.types import ServingPlan
 from simcore.scenario import Scenario
 from simcore.serving.engine import Engine
 from simcore.serving.pools import LanePool
-from simcore.validation.loop_rules import BATCH_WAIT_ITERATIONS, TOKEN_BUDGETS
+from simcore.validation.loop_rules import BATCH_WAIT_ITERATIONS, TOKEN_BUDGETS, LoopRules
 from simcore.validation.step_rows import StepRow
 from simcore.workload.requests import Requests
 
@@ -58,7 +58,12 @@ def served(rows: Iterable[StepRow], chip: Chip, catalog: Catalog) -> dict[StepRo
 def closed_loop(row: StepRow, planned: ServingPlan) -> LoopTimes:
     """Drive one loop to its end."""
     pool = planned.pool
-    requests = _requests(row)
+    requests = loop_requests(
+        concurrency=row.batch_count,
+        input_tokens=row.input_tokens,
+        output_tokens=row.output_tokens,
+        rules=row.rules,
+    )
     lane = LanePool(
         table=pool.step_table,
         scheduler=replace(pool.scheduler, max_num_seqs=row.seated_count),
@@ -71,17 +76,27 @@ def closed_loop(row: StepRow, planned: ServingPlan) -> LoopTimes:
         router=planned.inputs.spec.router,
         requests=requests,
     )
+    times = loop_times(engine, requests, front_end_s=pool.step_table.front_end_s)
+    waits = BATCH_WAIT_ITERATIONS if _waits_for_company(row) else 0
+    return replace(times, ttft_s=times.ttft_s + waits * times.tpot_s)
+
+
+def loop_times(engine: Engine, requests: Requests, *, front_end_s: float) -> LoopTimes:
+    """Run to the end, and take means over all requests."""
     engine.run()
     records = engine.records()
     spread_s = records.finish_s - records.first_token_s
-    tpot_s = float((spread_s / (requests.output_tokens - 1)).mean())
-    waits = BATCH_WAIT_ITERATIONS if _waits_for_company(row) else 0
-    ttft_s = float(records.ttft_s.mean()) + pool.step_table.front_end_s + waits * tpot_s
-    return LoopTimes(ttft_s=ttft_s, tpot_s=tpot_s)
+    return LoopTimes(
+        ttft_s=float(records.ttft_s.mean()) + front_end_s,
+        tpot_s=float((spread_s / (requests.output_tokens - 1)).mean()),
+    )
 
 
-def _requests(row: StepRow) -> Requests:
-    count = row.rules.requests_per_user_count * row.batch_count
+def loop_requests(
+    *, concurrency: int, input_tokens: float, output_tokens: float, rules: LoopRules
+) -> Requests:
+    """All that the users of a loop ask, with lengths drawn from a seed of their own."""
+    count = rules.requests_per_user_count * concurrency
     draws = np.random.default_rng(0)
 
     def lengths(nominal: float, fractions: tuple[float, float]) -> NDArray[np.int64]:
@@ -90,9 +105,9 @@ def _requests(row: StepRow) -> Requests:
 
     return Requests(
         arrival_s=np.zeros(count),
-        input_tokens=lengths(row.input_tokens, row.rules.input_fractions),
-        output_tokens=lengths(row.output_tokens, row.rules.output_fractions),
-        concurrency=row.batch_count,
+        input_tokens=lengths(input_tokens, rules.input_fractions),
+        output_tokens=lengths(output_tokens, rules.output_fractions),
+        concurrency=concurrency,
     )
 
 

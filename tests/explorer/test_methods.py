@@ -27,11 +27,11 @@ def test_the_page_and_the_command_print_the_same(
     as_nobody: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = as_nobody.get("/methods/").content.decode()
-    facts, fits = (
+    facts, orders, fits = (
         rows_of(table) for table in re.findall(r'<table class="facts">.*?</table>', page, re.DOTALL)
     )
     assert main(["validate"]) == 0
-    printed, accuracy = capsys.readouterr().out.split("\n\n")
+    printed, accuracy, order = capsys.readouterr().out.split("\n\n")
     assert len(facts) == len(published_numbers()) == len(printed.splitlines())
     for (statement, expected, got, error, source), row, line in zip(
         facts, published_numbers(), printed.splitlines(), strict=True
@@ -47,6 +47,10 @@ def test_the_page_and_the_command_print_the_same(
     for (regime, *_, source), row in zip(fits, accuracy_rows(), strict=True):
         assert regime.startswith(row.regime)
         assert source == row.source
+    for (name, *cells), line in zip(orders, order.splitlines()[1:], strict=True):
+        assert name in ("TPOT", "TTFT")
+        found, target = zip(*(re.split(r"\s*≥ ", cell) for cell in cells), strict=True)
+        assert line.split() == [name.lower(), *found, "≥", *target]
 
 
 def test_a_known_deviation_stands_with_its_cause(as_nobody: Client) -> None:
