@@ -262,6 +262,7 @@ def _write_records(planned: Plan, result: Result, file: str) -> None:
         front_end_s=planned.serving.front_end_s,
         classes=[one.name for one in planned.scenario.workload.classes],
         class_of=planned.serving.inputs.requests.class_of,
+        turns=planned.serving.inputs.requests.turns,
     )
     try:
         write_records(columns, file)

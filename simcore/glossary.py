@@ -104,6 +104,38 @@ _FIELDS: Final = (
         "Classes of requests",
         "Shares of the requests with lengths and an SLO of their own; written in the scenario's YAML.",
     ),
+    _entry(
+        "workload.sessions",
+        "Sessions",
+        "Conversations of several turns: the arrivals are those of first turns, each later one comes some time after "
+        "the answer before it, and its prompt is all that was said.",
+    ),
+    _entry(
+        "workload.sessions.turns_mean",
+        "Turns",
+        "Turns of a session in the mean; prompts grow from turn to turn. The number of requests counts turns.",
+    ),
+    _entry(
+        "workload.sessions.turns_law",
+        "Law of turns",
+        "geometric: the chance to go on is the same after each answer; constant: all sessions are as long.",
+    ),
+    _entry(
+        "workload.sessions.think_time_mean_s",
+        "Think time",
+        "From the end of an answer to the user's next message, in the mean.",
+        symbol="Z",
+    ),
+    _entry(
+        "workload.sessions.think_time_cv",
+        "Think time, spread",
+        "Coefficient of variation of the think time; 1 is exponential, 0 constant.",
+    ),
+    _entry(
+        "workload.sessions.shared_system_prompt_tokens",
+        "System prompt",
+        "Tokens that every prompt begins with, the same in all sessions.",
+    ),
     _entry("workload.arrivals.kind", "Arrivals", "How requests arrive."),
     _entry("workload.arrivals.request_per_s", "Request rate", "Mean offered load.", symbol="λ"),
     _entry(
@@ -315,7 +347,8 @@ _FIELDS: Final = (
         "serving.router.kind",
         "Router",
         "Which replica takes a request: the next in turn, one at random, the one with the fewest requests or the "
-        "least KV memory in use, the better of two at random, or the one that holds the prompt's prefix.",
+        "least KV memory in use, the better of two at random, the one that holds the prompt's prefix, or the one "
+        "of the session's first turn.",
     ),
     _entry(
         "serving.router.imbalance_ratio",
@@ -800,6 +833,7 @@ _METRICS: Final = (
         "serving.offered_load_ratio", "Offered load", "Offered rate over capacity.", symbol="ρ", better="down"
     ),
     _entry("serving.completed_count", "Completed", "Requests that finished."),
+    _entry("serving.session_count", "Sessions", "Conversations; requests are their turns."),
     _entry(
         "serving.rejected_count",
         "Rejected",

@@ -269,6 +269,8 @@ def _serving_tables(serving: ServingPlan, runs: Sequence[_Served], records: Reco
         found["classes"] = [mean_metrics(rows) for rows in zip(*(run.classes for run in runs), strict=True)]
     if first.tiers:
         found["kv_tiers"] = list(first.tiers)
+    if serving.inputs.requests.turns is not None:  # later turns stand behind all first ones
+        records = records.where(np.argsort(records.arrival_s, kind="stable"))
     if steady := steady_rows(records, serving.front_end_s):
         found["steady_state"] = steady
     return found
@@ -325,16 +327,17 @@ def _streamed(engine: Engine, request_count: int, emit: OnEvent) -> dict[str, di
 def _outcome(
     plan: Plan, serving: ServingPlan, records: Records, pool_totals: Sequence[Totals]
 ) -> ServingMetrics:
-    workload = plan.scenario.workload
-    slo_ttft_s, slo_tpot_s = promised_times(workload.classes, workload.slo, serving.inputs.requests.class_of)
+    workload, requests = plan.scenario.workload, serving.inputs.requests
+    slo_ttft_s, slo_tpot_s = promised_times(workload.classes, workload.slo, requests.class_of)
     return serving_metrics(
         records,
         [_use(serving, pool, did) for pool, did in zip(serving.pools, pool_totals, strict=True)],
         slo_ttft_s=slo_ttft_s,
         slo_tpot_s=slo_tpot_s,
         capacity_request_per_s=serving.capacity.value,
-        closed_loop=serving.inputs.requests.concurrency > 0,
+        closed_loop=requests.concurrency > 0,
         reservation=serving.pool.reservation,
+        session_count=0 if requests.turns is None else requests.turns.session_count,
         chip_count=plan.fabric.chip_count,
     )
 

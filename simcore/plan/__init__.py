@@ -36,6 +36,7 @@ from simcore.plan.prefixes import check_prefix_caching, prefix_warnings
 from simcore.plan.requests import requests_of
 from simcore.plan.resolve import Hardware, length_warnings, resolve_hardware, resolve_model
 from simcore.plan.serving import build_pool, resolve_parallelism
+from simcore.plan.sessions import session_warnings
 from simcore.plan.slices import plan_slices
 from simcore.plan.speculation import speculation_warnings
 from simcore.plan.training import (
@@ -151,7 +152,7 @@ def _serving(
     if scenario.workload.kind != "serving":
         return None, []
     spec, chip_count = scenario.serving, scenario.hardware.chip_count
-    check_prefix_caching(spec.kv)
+    check_prefix_caching(spec.kv, hashed=scenario.workload.sessions is None)
     architecture, warnings = resolve_model(scenario.model, catalog)
     engine = engine_constants(spec.engine)
     weights_dtype = architecture.weights_dtype if spec.weights_dtype == "auto" else spec.weights_dtype
@@ -194,6 +195,7 @@ def _serving(
         *_trace_warnings(trace),
         *length_warnings(spec.max_model_len, architecture),
         *prefix_warnings(spec, requests),
+        *session_warnings(spec, requests),
         *tier_warnings(spec.kv),
         *speculation_warnings(planned.pool),
         *_serving_warnings(planned, spec.kv.allocator),

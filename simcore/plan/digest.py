@@ -26,6 +26,8 @@ def digest_of(scenario: Scenario, *entries: Any) -> str:
     document["workload"]["arrivals"].pop("path", None)  # the content counts, not where it lies
     if document["serving"]["speculative"] is None:
         del document["serving"]["speculative"]  # a field of later versions leaves older digests as they were
+    if document["workload"]["sessions"] is None:  # as before there were any
+        del document["workload"]["sessions"]
     if is_file(document["hardware"]["calibration"]):
         del document["hardware"]["calibration"]
     parts = [

@@ -12,6 +12,7 @@ from simcore.scenario.schema import Workload
 from simcore.serving import routers
 from simcore.streams import stream
 from simcore.workload.requests import Requests, draw_requests
+from simcore.workload.sessions import Sessions
 from simcore.workload.traces import TraceTable
 
 
@@ -28,6 +29,7 @@ def requests_of(
         trace=trace,
         max_model_len=wanted if isinstance(wanted, int) else max_position,
         classes=workload.classes,
+        sessions=workload.sessions,
     )
 
 
@@ -49,7 +51,13 @@ def are_drawn(workload: Workload) -> bool:
         return False
     lengths = [workload.lengths, *(one.lengths for one in workload.classes if one.lengths is not None)]
     alike = all(one.kind == "constant" for one in lengths) and len(workload.classes) <= 1
-    return workload.arrivals.kind != "closed_loop" or not alike
+    return workload.arrivals.kind != "closed_loop" or not alike or _turns_are_drawn(workload.sessions)
+
+
+def _turns_are_drawn(sessions: Sessions | None) -> bool:
+    if sessions is None or sessions.turns_mean == 1.0:
+        return False
+    return sessions.turns_law == "geometric" or sessions.think_time_mean_s * sessions.think_time_cv > 0
 
 
 def replications(plan: Plan) -> Iterator[Plan]:

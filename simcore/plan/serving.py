@@ -442,7 +442,7 @@ def _operating_point(
     latency: dict[str, Term] = {}
     lane: LaneLoad | None = None
     if offered is None:
-        batch = float(min(inputs.requests.concurrency / lanes, curve.batch.max()))
+        batch = curve.batch_of_users(requests.concurrency / lanes, _think_s(requests))
     else:
         batch = curve.batch_at(offered / lanes)
         lane = LaneLoad(
@@ -471,9 +471,16 @@ def _tokens_made(inputs: PoolInputs) -> Integers:
 
 
 def offered_request_per_s(requests: Requests) -> float:
-    """Mean arrival rate over the span of the arrivals."""
-    span = float(requests.arrival_s[-1] - requests.arrival_s[0]) if len(requests) > 1 else 0.0
-    return (len(requests) - 1) / span if span > 0 else float("inf") if len(requests) > 1 else 0.0
+    """Mean arrival rate over the span of the arrivals; of sessions, that of first turns times the turns of one."""
+    starts = requests.start_count
+    span = float(requests.arrival_s[starts - 1] - requests.arrival_s[0]) if starts > 1 else 0.0
+    turns = len(requests) / max(1, starts)
+    return (starts - 1) / span * turns if span > 0 else float("inf") if starts > 1 else 0.0
+
+
+def _think_s(requests: Requests) -> float:
+    """Mean time before a request in which its user does nothing but think."""
+    return 0.0 if requests.turns is None else float(requests.turns.think_s.mean())
 
 
 def lane_block_count(kv: KvBudget, parallelism: Parallelism) -> int:

@@ -17,6 +17,7 @@ from simcore.fabric import Fabric
 from simcore.plan.requests import is_drawn
 from simcore.scenario import Scenario
 from simcore.workload.arrivals import ArrivalPreset
+from simcore.workload.sessions import Sessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +75,7 @@ def unused_inputs(scenario: Scenario, fabric: Fabric) -> list[Message]:
         *_other_work(scenario),
         *_behind_classes(scenario),
         *_even_rate(scenario),
+        *_of_sessions(scenario.workload.sessions),
         *_nothing_random(scenario),
         *_line_order(scenario),
         *_expert_groups(scenario),
@@ -121,6 +123,32 @@ def _even_rate(scenario: Scenario) -> Iterator[Message]:
             params={"trace": arrivals.name},
             path="workload.arrivals.period_s",
         )
+
+
+def _of_sessions(sessions: Sessions | None) -> Iterator[Message]:
+    """What is said of later turns where there are none, and of the spread of no time."""
+    if sessions is None:
+        return
+    alone = sessions.turns_mean == 1.0
+    for key in ("turns_law", "think_time_mean_s", "think_time_cv"):
+        if not _differs(sessions, key):
+            continue
+        if alone:
+            yield Message(
+                code="input.no_effect",
+                template="has no effect: sessions have one turn each; set workload.sessions.turns_mean",
+                path=f"workload.sessions.{key}",
+            )
+        elif key == "think_time_cv" and sessions.think_time_mean_s == 0.0:
+            yield Message(
+                code="input.no_effect",
+                template="has no effect: nobody thinks; set workload.sessions.think_time_mean_s",
+                path=f"workload.sessions.{key}",
+            )
+
+
+def _differs(sessions: Sessions, key: str) -> bool:
+    return bool(getattr(sessions, key) != Sessions.model_fields[key].default)
 
 
 def _nothing_random(scenario: Scenario) -> Iterator[Message]:

@@ -2,7 +2,8 @@
 
 `arrival_s` to `finish_s` are the engine's own; `ttft_s` and `e2e_s` are a client's and so hold the front end's
 time as well, like the metrics. What does not apply is empty: the instants of a rejected request, the time per
-output token of an answer of one token, the replica of a request that was sent to none.
+output token of an answer of one token, the replica of a request that was sent to none, the arrival of one that was
+never sent.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from simcore.errors import InputError
 from simcore.serving.records import Floats, Records
 from simcore.serving.state import FINISHED, REJECTED
+from simcore.workload.sessions import Turns
 
 SUFFIXES: Final = (".csv", ".parquet")
 _STATUS: Final = {FINISHED: "finished", REJECTED: "rejected"}
@@ -47,9 +49,14 @@ def check_records_path(path: str) -> None:
 
 
 def record_columns(
-    records: Records, *, front_end_s: float, classes: Sequence[str] = (), class_of: Any = None
+    records: Records,
+    *,
+    front_end_s: float,
+    classes: Sequence[str] = (),
+    class_of: Any = None,
+    turns: Turns | None = None,
 ) -> Columns:
-    """The columns by name, in order; `class` only where the requests have one."""
+    """The columns by name, in order; `class`, `session` and `turn` (from 1) only where the requests have one."""
     answered = records.output_tokens > 1
     gaps = np.where(answered, records.output_tokens - 1, 1)
     columns = {
@@ -58,7 +65,7 @@ def record_columns(
         "replica": np.ma.masked_less(records.replica, 0),
         "input_tokens": records.input_tokens,
         "output_tokens": records.output_tokens,
-        "arrival_s": records.arrival_s,
+        "arrival_s": _where_known(records.arrival_s),
         "scheduled_s": _where_known(records.scheduled_s),
         "first_token_s": _where_known(records.first_token_s),
         "finish_s": _where_known(records.finish_s),
@@ -70,6 +77,8 @@ def record_columns(
     }
     if class_of is not None:
         columns["class"] = np.array(classes)[class_of]
+    if turns is not None:
+        columns |= {"session": turns.session, "turn": turns.turn + 1}
     return columns
 
 

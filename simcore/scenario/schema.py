@@ -33,6 +33,7 @@ from simcore.training import Training
 from simcore.workload.arrivals import Arrivals, Poisson
 from simcore.workload.classes import RequestClasses, Slo
 from simcore.workload.lengths import Lengths, LogNormal
+from simcore.workload.sessions import Sessions
 
 MAX_CHIPS = 1_048_576
 MAX_REQUESTS = 5_000_000
@@ -74,6 +75,7 @@ class Workload(Spec):
     request_count: int = Field(default=10_000, ge=1, le=MAX_REQUESTS)
     slo: Slo = Field(default_factory=Slo)
     classes: RequestClasses = ()
+    sessions: Sessions | None = None
 
 
 class KvCache(Spec):
@@ -146,6 +148,7 @@ class Scenario(Spec):
             raise as_input_error(error, document=document) from None
         _refuse_context_parallel_serving(scenario)
         _refuse_lengths_beside_a_trace(scenario)
+        _refuse_sessions_beside_a_trace(scenario)
         return scenario
 
 
@@ -172,3 +175,14 @@ def _refuse_lengths_beside_a_trace(scenario: Scenario) -> None:
                 "class {name!r} has lengths, and the trace brings its own; remove them",
                 name=one.name,
             )
+
+
+def _refuse_sessions_beside_a_trace(scenario: Scenario) -> None:
+    """A trace brings the instant of each request, whoever sent it."""
+    if scenario.workload.sessions is not None and scenario.workload.arrivals.kind == "trace":
+        raise InputError.at(
+            "workload.sessions",
+            "sessions.of_trace",
+            "the trace brings the instant of each request, so no sessions can be drawn; remove sessions, or use "
+            "arrivals of another kind",
+        )

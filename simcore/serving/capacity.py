@@ -50,6 +50,15 @@ class Curve:
         rising = np.maximum.accumulate(self.request_per_s[: best + 1])
         return float(np.interp(request_per_s, np.append(0.0, rising), np.append(0.0, self.batch[: best + 1])))
 
+    def batch_of_users(self, users: float, think_s: float) -> float:
+        """The batch that so many users keep, who think so long before each request: users = batch + rate · think."""
+        if think_s == 0.0:
+            return min(users, float(self.batch.max()))
+        busy = self.batch + self.request_per_s * think_s
+        return float(
+            np.interp(users, np.append(0.0, np.maximum.accumulate(busy)), np.append(0.0, self.batch))
+        )
+
 
 def throughput_curve(
     table: StepTimeTable,

@@ -17,6 +17,7 @@ from simcore.memory.allocators import Reservation
 from simcore.serving import state
 from simcore.serving.admission import Admission
 from simcore.serving.capacity import capacity_request_per_s
+from simcore.serving.follow_up import follow_ups
 from simcore.serving.handover import KvLink, empty_handover
 from simcore.serving.kernel import advance
 from simcore.serving.layout import enter_link, free_runs, put_behind, setups_of, step_times
@@ -86,7 +87,7 @@ class Engine:
         self._tier_bases = tier_bases(tiers, lane_counts)
         self._routing = routing_state(
             router,
-            request_count=len(requests),
+            requests=requests,
             lane_count=int(self._setup[0].replica_count),
             entry_count=len(self._prefix.blocks),
             flow_count=0 if line is None else line.flow_count,
@@ -99,6 +100,7 @@ class Engine:
         tier_counts = np.array([one.count if one is not None else 0 for one in tiers])
         self._lanes["tier_base"] = np.append(0, np.cumsum(np.repeat(tier_counts, lane_counts)))[:-1]
         self._tree = free_runs(self._setup, self._lanes)
+        self._follow = follow_ups(requests.turns)
         self._arrival = np.array(requests.arrival_s, np.float64)
         self._inputs = np.require(requests.input_tokens, np.int64, ["C", "W"])
         self._outputs = np.require(requests.output_tokens, np.int64, ["C", "W"])
@@ -148,7 +150,7 @@ class Engine:
             self._capacity_request_per_s(pool, some) for pool in self._pools if pool.role != "prefill"
         )
         served_s = len(self._requests) / capacity if capacity > 0 else 1.0
-        return max(float(self._arrival.max()), served_s, 1e-6)
+        return max(float(self._arrival[: self._requests.start_count].max()), served_s, 1e-6)
 
     def _capacity_request_per_s(self, pool: LanePool, some: slice) -> float:
         return pool.lane_count * capacity_request_per_s(
@@ -164,12 +166,14 @@ class Engine:
     def _new_clock(self, horizon_s: float) -> Any:
         clock = state.records(state.CLOCK, 1)
         head = clock[0]
-        head.count = len(self._requests)
-        head.last_lane = -1
+        head.count = self._requests.start_count
+        head.last_lane = head.lined_up = -1
         head.last_target = self._setup[-1].first_lane - 1
         head.most_blocks = self._setup["block_count"][self._setup["role"] != state.PREFILL].min()
         head.closed_loop = int(self._requests.concurrency > 0)
         head.released = min(self._requests.concurrency, head.count) if head.closed_loop else head.count
+        if self._requests.turns is not None:
+            head.sessions, head.starts, head.released = 1, head.released, 0
         head.sample_interval_s = horizon_s / SAMPLES_PER_RUN
         head.samples_until_wider = 2 * SAMPLES_PER_RUN
         return clock
@@ -241,6 +245,7 @@ class Engine:
             self._prefix,
             self._routing,
             self._handover,
+            self._follow,
             self._arrival,
             self._inputs,
             self._outputs,
@@ -357,6 +362,7 @@ class Engine:
             completed_count=int(clock.completed) if first else 0,
             rejected_count=int(clock.rejected) if first else 0,
             refused_count=int(clock.refused) if first else 0,
+            unsent_count=int(clock.unsent) if first else 0,
             kv_block_count=blocks,
             kv_usage_max_fraction=float(sums.most_blocks) / pool.block_count,
             kv_held_token_s=float(sums.held_s),

@@ -7,6 +7,8 @@ grows by one token per step, so a run of k steps ends after `rate * k + slope * 
 costs O(1) whatever k is. KV that comes from or goes to a tier is moved before the first step (`moved_s`). An
 arrival at a lane in mid-run cuts the run at the end of the step under way.
 
+With sessions, who arrives next is looked up before each event (`follow_up.py`); without, arrivals stand in an array.
+
 Ties: an arrival at the very instant at which an iteration begins joins it; lanes at one instant go in order
 of their number. Everything is integer or closed-form float arithmetic in a fixed order, and a call pauses
 only between events, so the outcome does not depend on where it was paused.
@@ -23,6 +25,7 @@ from simcore.compiled import compiled_in_place, inlined
 from simcore.memory.kv_pool import blocks_for, run_blocks, steps_within
 from simcore.serving.admission import is_full
 from simcore.serving.busy import cut, order_down, wake
+from simcore.serving.follow_up import break_off, go_on, line_up
 from simcore.serving.handover import (
     first_tokens,
     hand_over,
@@ -224,12 +227,15 @@ def start(
 
 
 @inlined
-def finish(clock: Any, rows: Any, arrival: Any, request: int, now: float) -> None:
+def finish(clock: Any, rows: Any, follow: Any, arrival: Any, request: int, now: float) -> None:
     """A request is done; in a closed loop its client sends the next one at once."""
     rows[request].finish_s = now
     rows[request].status = FINISHED
     clock.completed += 1
-    release(clock, arrival, now)
+    if clock.sessions == 1:
+        go_on(clock, follow, arrival, request, now)
+    else:
+        release(clock, arrival, now)
 
 
 @inlined
@@ -241,11 +247,14 @@ def release(clock: Any, arrival: Any, now: float) -> None:
 
 
 @inlined
-def reject(clock: Any, rows: Any, arrival: Any, request: int, now: float) -> None:
+def reject(clock: Any, rows: Any, follow: Any, arrival: Any, request: int, now: float) -> None:
     """A request is turned away; in a closed loop its client sends the next one at once."""
     rows[request].status = REJECTED
     clock.rejected += 1
-    release(clock, arrival, now)
+    if clock.sessions == 1:
+        break_off(clock, rows, follow, arrival, request, now)
+    else:
+        release(clock, arrival, now)
 
 
 @inlined
@@ -260,6 +269,7 @@ def end_decodes(
     tree: Any,
     totals: Any,
     prefix: Any,
+    follow: Any,
     arrival: Any,
     gaps: Any,
 ) -> None:
@@ -279,7 +289,7 @@ def end_decodes(
     if first <= steps:
         add_gaps(gaps, totals, lane.rate_s, lane.slope_s, first, steps, decodes)
     if setup.drafts > 0:
-        end_drafted(clock, lane, seats, room, rows, phases, setup, tree, totals, prefix, arrival)
+        end_drafted(clock, lane, seats, room, rows, phases, setup, tree, totals, prefix, follow, arrival)
         return
     # Step j reads held + decodes * j context tokens.
     triangle = 0.5 * steps * (steps + 1)
@@ -307,7 +317,7 @@ def end_decodes(
         held = leave_decode(lane, seat, phases, setup)
         give_back(lane, rows, setup, tree, prefix, seat, held)
         vacate(lane, seats, room, seat_id)
-        finish(clock, rows, arrival, seat.request, now)
+        finish(clock, rows, follow, arrival, seat.request, now)
 
 
 @compiled_in_place
@@ -322,6 +332,7 @@ def end_drafted(
     tree: Any,
     totals: Any,
     prefix: Any,
+    follow: Any,
     arrival: Any,
 ) -> None:
     """The same sums, crossings and finishes where every iteration gave `E` tokens in the mean.
@@ -359,7 +370,7 @@ def end_drafted(
         held = leave_decode(lane, seat, phases, setup)
         give_back(lane, rows, setup, tree, prefix, seat, held)
         vacate(lane, seats, room, seat_id)
-        finish(clock, rows, arrival, seat.request, now)
+        finish(clock, rows, follow, arrival, seat.request, now)
     grow(lane, setup, last - lane.step)
 
 
@@ -368,7 +379,8 @@ def share_all(lane: Any, seats: Any, room: Any, setup: Any, prefix: Any) -> None
     """What this iteration computed of prompts can be shared from now on."""
     place = lane.ring_first
     for _ in range(lane.chunks):
-        share(lane, seats[room[lane.seat_base + place].ring], setup, prefix)
+        seat = seats[room[lane.seat_base + place].ring]
+        share(lane, seat, setup, prefix, seat.done)
         place = place + 1 if place + 1 < lane.ring_size else 0
 
 
@@ -399,6 +411,7 @@ def end_prefills(
     totals: Any,
     prefix: Any,
     handover: Any,
+    follow: Any,
     arrival: Any,
     outputs: Any,
     gaps: Any,
@@ -444,7 +457,7 @@ def end_prefills(
         else:
             give_back(lane, rows, setup, tree, prefix, seat, held)
             vacate(lane, seats, room, seat_id)
-            finish(clock, rows, arrival, request, now)
+            finish(clock, rows, follow, arrival, request, now)
     if left_over > 0:
         close_ranks(lane, seats, room, left_over)
     joined = lane.decoding - joined
@@ -468,6 +481,7 @@ def end(
     totals: Any,
     prefix: Any,
     handover: Any,
+    follow: Any,
     arrival: Any,
     outputs: Any,
     gaps: Any,
@@ -512,7 +526,9 @@ def end(
     sampled_iterations[setup.sampled_base + decodes + lane.finishing] += steps
     lane.barren += steps
     if decodes > 0:
-        end_decodes(clock, lane, seats, room, rows, phases, setup, tree, totals, prefix, arrival, gaps)
+        end_decodes(
+            clock, lane, seats, room, rows, phases, setup, tree, totals, prefix, follow, arrival, gaps
+        )
     if lane.chunks > 0:
         end_prefills(
             clock,
@@ -526,6 +542,7 @@ def end(
             totals,
             prefix,
             handover,
+            follow,
             arrival,
             outputs,
             gaps,
@@ -542,6 +559,7 @@ def arrive(
     setups: Any,
     prefix: Any,
     routing: Any,
+    follow: Any,
     arrival: Any,
     inputs: Any,
     outputs: Any,
@@ -561,7 +579,7 @@ def arrive(
         and blocks_for(inputs[request], setup.block_size, setup.block_shift) > setup.block_count
     ):
         clock.next_request += 1
-        reject(clock, rows, arrival, request, now)
+        reject(clock, rows, follow, arrival, request, now)
         return -1
     index = choose(clock, lanes, phases, setups, prefix, routing, request, now)
     lane = lanes[index]
@@ -575,11 +593,11 @@ def arrive(
     rows[request].replica = index
     if full:
         clock.refused += 1
-        reject(clock, rows, arrival, request, now)
+        reject(clock, rows, follow, arrival, request, now)
         return -1
     rows[request].after = -1
     if setup.ranked == 1:
-        join_line(lane, rows, setup, routing.tags, index, request)
+        join_line(lane, rows, setup, routing.tags, index, request, clock.turn)
     elif lane.queue_first < 0:
         lane.queue_first = request
     else:
@@ -594,7 +612,16 @@ def arrive(
     # A newcomer behind others, or without a seat, cannot change the run.
     if lane.steps > 1 and lane.queue_first == request and lane.running < setup.max_num_seqs:
         cut(lanes, order, index, now)
+    elif setup.max_queue_length >= 0 and lane.waiting == 1 and lane.steps > 1:
+        note_left(lane, now)
     return -1
+
+
+@compiled_in_place
+def note_left(lane: Any, now: float) -> None:
+    """Somebody joins a run on whose lane all seats are taken: who looks before each step leaves him waiting."""
+    if now <= lane.end_s - (lane.rate_s + lane.slope_s * lane.steps):  # there is one more step to begin
+        lane.left = 1
 
 
 @compiled_in_place
@@ -649,6 +676,7 @@ def advance(
     prefix: Any,
     routing: Any,
     handover: Any,
+    follow: Any,
     arrival: Any,
     inputs: Any,
     outputs: Any,
@@ -662,6 +690,8 @@ def advance(
     """Go on until `clock.until` requests are done, the sample buffer is full, or nothing is left to do."""
     c = clock[0]
     while c.completed + c.rejected < c.until:
+        if c.sessions == 1:
+            line_up(c, follow, arrival)
         end_s = lanes[order[0]].end_s if c.busy_lanes > 0 else math.inf
         landing = c.in_flight > 0 and next_landing_s(handover) <= end_s
         if landing:
@@ -676,7 +706,9 @@ def advance(
             sample(c, lanes, setups, totals, samples)
         c.now_s = event_s
         if arriving:
-            woken = arrive(c, lanes, order, rows, phases, setups, prefix, routing, arrival, inputs, outputs)
+            woken = arrive(
+                c, lanes, order, rows, phases, setups, prefix, routing, follow, arrival, inputs, outputs
+            )
             if woken == -2:
                 return MORE_SEATS
             if woken >= 0:  # an event now: it starts when everybody who arrives at this instant has joined
@@ -703,6 +735,7 @@ def advance(
                 t,
                 prefix,
                 handover,
+                follow,
                 arrival,
                 outputs,
                 gaps,
@@ -721,6 +754,8 @@ def advance(
             if c.next_request < c.released and arrival[c.next_request] <= event_s:
                 continue
             if c.in_flight > 0 and next_landing_s(handover) <= event_s:
+                continue
+            if c.sessions == 1:  # somebody may be due at this very instant
                 continue
         if (
             lane.landed > 0

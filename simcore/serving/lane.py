@@ -13,7 +13,7 @@ from simcore.compiled import compiled_in_place, inlined
 from simcore.memory.buddy import give, largest_order, order_for, take
 from simcore.memory.kv_pool import blocks_for, phase_after
 from simcore.serving.heap import heap_push
-from simcore.serving.prefix import hold, let_go
+from simcore.serving.prefix import hold, let_go, share
 from simcore.serving.tiers import bring_back, swap_in, touch
 from simcore.serving.waiting import leave_line
 
@@ -190,6 +190,7 @@ def give_back(lane: Any, rows: Any, setup: Any, tree: Any, prefix: Any, seat: An
     if setup.pages == 1:
         lane.free_blocks += blocks_for(held, setup.block_size, setup.block_shift)
         if setup.caching == 1:
+            share(lane, seat, setup, prefix, held)  # its answer, where somebody may ask for it again
             let_go(lane, seat, prefix)
         return
     row = rows[seat.request]

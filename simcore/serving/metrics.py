@@ -71,10 +71,12 @@ def serving_metrics(
     closed_loop: bool,
     chip_count: int,
     reservation: Reservation | None = None,
+    session_count: int = 0,
 ) -> ServingMetrics:
     """Everything that a run says. `capacity_request_per_s` is of all replicas together; pools pass requests on.
 
-    An SLO is one for all requests, or an array with each request's own.
+    An SLO is one for all requests, or an array with each request's own. Of sessions, where there are any, the first
+    `session_count` requests are the first turns.
     """
     totals = Totals.of_all([use.totals for use in uses])
     front_end_s = sum(use.table.front_end_s for use in uses)
@@ -95,7 +97,9 @@ def serving_metrics(
     metrics |= _pool(totals)
     metrics |= _memory(records, totals, reservation)
     metrics |= _utilisation(uses, chip_count)
-    load, warnings = _load(records, metrics, capacity_request_per_s, closed_loop)
+    if 0 < session_count < len(records.arrival_s):
+        metrics["serving.session_count"] = session_count
+    load, warnings = _load(records, metrics, capacity_request_per_s, closed_loop, session_count)
     return ServingMetrics(
         metrics=metrics | load,
         cdfs=cdfs,
@@ -238,23 +242,30 @@ def _load(
     metrics: Mapping[str, float | int | str],
     capacity_request_per_s: float,
     closed_loop: bool,
+    session_count: int,
 ) -> tuple[dict[str, float | str], tuple[Message, ...]]:
-    """Offered load against capacity. A closed loop offers what it is served, so it cannot be overloaded."""
+    """Offered load against capacity. A closed loop offers what it is served, so it cannot be overloaded.
+
+    Sessions offer the rate at which they begin times the turns of one, which they reach where answers take no time.
+    """
     found: dict[str, float | str] = {"serving.capacity_request_per_s": capacity_request_per_s}
     if closed_loop:
         share = float(metrics.get("serving.request_per_s", 0.0)) / capacity_request_per_s
         found["serving.regime"] = "stable" if share < 1 - NEAR_FRACTION else "near_saturation"
         return found, ()
     # Who was refused at a full line offered load all the same; who fits nowhere did not.
-    accepted = records.arrival_s[(records.status != REJECTED) | (records.replica >= 0)]
+    offered = (records.status != REJECTED) | (records.replica >= 0)
+    first = slice(session_count or None)
+    accepted = records.arrival_s[first][offered[first]]
     span_s = float(accepted[-1] - accepted[0]) if len(accepted) else 0.0
     if span_s <= 0:
         found["serving.regime"] = "overloaded" if len(accepted) > 1 else "stable"
         return found, ()
-    ratio = (len(accepted) - 1) / span_s / capacity_request_per_s
+    turns = int(offered.sum()) / len(accepted)
+    ratio = turns * (len(accepted) - 1) / span_s / capacity_request_per_s
     regime = regime_of(ratio)
     found |= {"serving.offered_load_ratio": ratio, "serving.regime": regime}
-    return found, _load_warnings(ratio, regime)
+    return found, _load_warnings(ratio, regime, waits=turns > 1)
 
 
 def _sketched(times: Distribution) -> Iterator[Message]:
@@ -270,7 +281,7 @@ def _sketched(times: Distribution) -> Iterator[Message]:
 
 def _rejections(totals: Totals) -> Iterator[Message]:
     offered = totals.completed_count + totals.rejected_count
-    unfit = totals.rejected_count - totals.refused_count
+    unfit = totals.rejected_count - totals.refused_count - totals.unsent_count
     if totals.refused_count:
         yield Message(
             code="serving.refused",
@@ -286,6 +297,14 @@ def _rejections(totals: Totals) -> Iterator[Message]:
             "of them to its end; times and rates are those of the rest",
             params={"rejected": unfit, "offered": offered},
             path="workload.lengths",
+        )
+    if totals.unsent_count:
+        yield Message(
+            code="serving.unsent",
+            template="{unsent:,} of {offered:,} requests were never sent, because an earlier turn of their session was "
+            "turned away; they count as rejected",
+            params={"unsent": totals.unsent_count, "offered": offered},
+            path="workload.sessions",
         )
 
 
@@ -307,24 +326,33 @@ def _preemptions(totals: Totals) -> tuple[Message, ...]:
     )
 
 
-def _load_warnings(ratio: float, regime: Regime) -> tuple[Message, ...]:
+def _load_warnings(ratio: float, regime: Regime, *, waits: bool) -> tuple[Message, ...]:
+    """What an offered load means for what was measured; `waits`: later turns come after the answers before them."""
     if regime == "stable":
         return ()
-    templates = {
-        "near_saturation": (
-            "offered load is {ratio:.2f} of capacity; an error of 10 % in capacity flips the answer between "
-            "stable and overloaded, so read latencies as a range"
-        ),
-        "overloaded": (
-            "offered load is {ratio:.2f} of capacity: the queue grows as long as requests arrive, and "
-            "latencies depend on how many there are; add replicas or lower the rate"
-        ),
-    }
-    return (
-        Message(
-            code=f"serving.{regime}",
-            template=templates[regime],
+    if regime == "near_saturation":
+        said = Message(
+            code="serving.near_saturation",
+            template="offered load is {ratio:.2f} of capacity; an error of 10 % in capacity flips the answer between "
+            "stable and overloaded, so read latencies as a range",
             params={"ratio": ratio},
             path="workload.arrivals",
-        ),
-    )
+        )
+    elif waits:
+        said = Message(
+            code="serving.waits_for_answers",
+            template="offered load would be {ratio:.2f} of capacity if answers took no time; users wait for theirs "
+            "before they go on, so fewer turns come: as in a closed loop, latencies grow with the sessions under way; "
+            "add replicas or lower the rate",
+            params={"ratio": ratio},
+            path="workload.arrivals",
+        )
+    else:
+        said = Message(
+            code="serving.overloaded",
+            template="offered load is {ratio:.2f} of capacity: the queue grows as long as requests arrive, and "
+            "latencies depend on how many there are; add replicas or lower the rate",
+            params={"ratio": ratio},
+            path="workload.arrivals",
+        )
+    return (said,)

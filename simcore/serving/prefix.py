@@ -8,7 +8,8 @@ resident prefix of its chain when it is admitted, and computes one token at leas
 
 As in vLLM, blocks enter when they are full and computed, at the end of the iteration. Unlike there, a block
 that two sequences computed at once is kept once (SGLang merges so too), and free blocks are taken before
-cached ones. Limits: generated tokens have no hash and are not shared; eviction takes whole entries.
+cached ones. Answers are shared where a chain names their blocks, as a session's does (`session_chains.py`): they enter
+when the answer is done, not block by block. Those of a trace have no hash. Limit: eviction takes whole entries.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ MAX_CELLS: Final = 100_000_000  # 1.2 GB, of which only what is touched is taken
 
 
 class Prefix(NamedTuple):
-    """What the kernel reads and writes. A chain is `entries[offsets[i]:offsets[i + 1]]`."""
+    """What the kernel reads and writes. A chain is `entries[offsets[i]:ends[i]]`."""
 
     offsets: Any
+    ends: Any
     entries: Any
     blocks: Any  # by entry
     cells: Any  # by lane and entry; then, tier by tier, the same again
@@ -44,9 +46,10 @@ class Prefix(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixChains:
-    """The chains of all requests, with the KV blocks that each entry fills."""
+    """The chains of all requests, `entries[offsets[i]:ends[i]]`, with the KV blocks that each entry fills."""
 
     offsets: Integers
+    ends: Integers
     entries: Integers
     blocks: Integers
     block_size_tokens: int
@@ -66,8 +69,10 @@ class PrefixChains:
         entries = entries.ravel()
         kept = (blocks > 0) & _unrepeated(owner, entries, len(kinds))
         kept &= np.cumsum(~kept) - np.append(0, np.cumsum(~kept))[offsets[owner]] == 0  # nothing behind a gap
+        bounds = np.append(0, np.cumsum(np.bincount(owner[kept], minlength=len(offsets) - 1)))
         return cls(
-            offsets=np.append(0, np.cumsum(np.bincount(owner[kept], minlength=len(offsets) - 1))),
+            offsets=bounds[:-1],
+            ends=bounds[1:],
             entries=entries[kept].astype(np.int64),
             blocks=(kinds % (BLOCK_TOKENS + 1)).astype(np.int64),
             block_size_tokens=block_size_tokens,
@@ -105,20 +110,21 @@ def laid_out(
     behind = tier_records(tiers, lane_counts, 0 if chains is None else len(chains.blocks))
     if chains is None:
         empty = np.zeros(1, np.int64)
-        return Prefix(empty, empty, empty, state.records(state.CELL, 1), np.zeros(0, np.int64), behind)
+        return Prefix(empty, empty, empty, empty, state.records(state.CELL, 1), np.zeros(0, np.int64), behind)
     levels = 1 + max(one.count if one is not None and one.stow else 0 for one in tiers)
     cells = lane_count * len(chains.blocks) * levels
     if cells > MAX_CELLS:
         raise InputError.at(
             "serving.kv.enable_prefix_caching",
             "prefix.too_large",
-            "{lanes:,} caches of {entries:,} different blocks are too many to follow; set workload.arrivals.limit or "
+            "{lanes:,} caches of {entries:,} different blocks are too many to follow; serve fewer requests or "
             "lower the number of replicas",
             lanes=lane_count * levels,
             entries=len(chains.blocks),
         )
     return Prefix(
         offsets=np.require(chains.offsets, np.int64, ["C", "W"]),
+        ends=np.require(chains.ends, np.int64, ["C", "W"]),
         entries=np.require(chains.entries, np.int64, ["C", "W"]),
         blocks=np.require(chains.blocks, np.int64, ["C", "W"]),
         cells=state.records(state.CELL, max(1, cells)),
@@ -168,7 +174,7 @@ def _find_here(lane: Any, rows: Any, inputs: Any, setup: Any, totals: Any, prefi
     evict(lane, setup, totals, prefix)
     request = lane.queue_first
     target = inputs[request] + rows[request].generated
-    begin, end = prefix.offsets[request], prefix.offsets[request + 1]
+    begin, end = prefix.offsets[request], prefix.ends[request]
     place = begin
     blocks = held = 0
     while place < end:
@@ -206,13 +212,13 @@ def hold(lane: Any, seat: Any, prefix: Any) -> None:
 
 
 @compiled_in_place
-def share(lane: Any, seat: Any, setup: Any, prefix: Any) -> None:
-    """Enter what a sequence has computed of its chain; of blocks that are resident already, one copy is freed."""
-    place, end = prefix.offsets[seat.request] + seat.shared, prefix.offsets[seat.request + 1]
+def share(lane: Any, seat: Any, setup: Any, prefix: Any, tokens: int) -> None:
+    """Enter the first `tokens` of a sequence's chain, which it holds; of resident blocks, one copy is freed."""
+    place, end = prefix.offsets[seat.request] + seat.shared, prefix.ends[seat.request]
     while place < end:
         entry = prefix.entries[place]
         size = prefix.blocks[entry]
-        if (seat.shared_blocks + size) * setup.block_size > seat.done:
+        if (seat.shared_blocks + size) * setup.block_size > tokens:
             return
         cell = prefix.cells[lane.cell_base + entry]
         if cell.holders == 0:

@@ -44,7 +44,10 @@ class Slice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """One entry per request. Instants in seconds of simulated time; NaN for a rejected request."""
+    """One entry per request. Instants in seconds of simulated time; NaN for a rejected request.
+
+    Only the arrival of one that was never sent is NaN too.
+    """
 
     arrival_s: Floats
     scheduled_s: Floats
@@ -56,7 +59,7 @@ class Records:
     replica: NDArray[np.int32]  # -1: never sent to one
     status: NDArray[np.int32]
 
-    def where(self, some: NDArray[np.bool_] | slice) -> Records:
+    def where(self, some: NDArray[np.bool_] | Integers | slice) -> Records:
         """The records of some of the requests, in their order."""
         return Records(**{each.name: getattr(self, each.name)[some] for each in fields(self)})
 
@@ -122,6 +125,7 @@ class Totals:
     completed_count: int
     rejected_count: int
     refused_count: int  # of those, because the line of their replica was full
+    unsent_count: int  # of those, because an earlier turn of their session was rejected
     kv_block_count: float  # of all lanes
     kv_block_s: float  # ∫ blocks in use dt
     kv_usage_max_fraction: float  # of the lane that used most

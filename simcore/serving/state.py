@@ -159,6 +159,7 @@ ROW: Final = np.dtype(
         ("status", "i4"),
         ("reserved", "i4"),  # blocks promised at admission; not read where pages are
         ("first_block", "i4"),  # of the run that was taken
+        ("number", "i4"),  # in order of arrival; not read where it is first come first served
     ],
     align=True,
 )
@@ -206,14 +207,20 @@ CLOCK: Final = np.dtype(
         ("sample_s", "f8"),  # next sample
         ("sample_interval_s", "f8"),
         ("next_request", "i8"),
-        ("released", "i8"),  # requests whose instant is known
-        ("count", "i8"),
+        ("released", "i8"),  # requests whose instant is known; with sessions, one more than who comes next
+        ("count", "i8"),  # requests that wait for no other, but in a closed loop for a user
         ("most_blocks", "i8"),  # that any lane can hold of one request
         ("completed", "i8"),
         ("rejected", "i8"),
         ("refused", "i8"),  # of those, because the line was full
         ("until", "i8"),  # pause when this many are completed or rejected
         ("closed_loop", "i8"),
+        ("sessions", "i8"),  # 1: later turns come after the answers before them
+        ("starts", "i8"),  # first turns whose instant is known
+        ("next_start", "i8"),  # the first turn that has not arrived
+        ("due", "i8"),  # later turns whose instant is known
+        ("lined_up", "i8"),  # who stands at next_request; -1: nobody
+        ("unsent", "i8"),  # of those rejected, because a turn before them was
         ("busy_lanes", "i8"),
         ("turn", "i8"),  # requests routed so far
         ("last_lane", "i8"),  # where the last one went; -1: there was none

@@ -7,7 +7,7 @@ writes to a tier goes in one transfer; what it reads comes in one per sequence a
 *Swap*: a preempted sequence goes whole to the first tier with room, comes back when it is admitted again, and
 computes the one token that it lacks. Nothing waits for prefixes: they make room. *Prefixes*: a tier that
 writes back takes what leaves the tiers before it, unless it has it; one that writes through takes what was
-computed, when it is computed. Each gives up what was used longest ago. An entry that is read stays where it
+computed of a prompt, when it is computed. Each gives up what was used longest ago. An entry that is read stays where it
 is. Of a prompt's chain as much is brought back as saves most time against computing it again, in steps that
 run anyway (`memory/offload.py`).
 """
@@ -220,7 +220,7 @@ def write_through(lane: Any, seats: Any, room: Any, setup: Any, prefix: Any) -> 
         seat = seats[room[lane.seat_base + place].ring]
         place = place + 1 if place + 1 < lane.ring_size else 0
         blocks = seat.shared_blocks
-        for at in range(prefix.offsets[seat.request] + seat.shared, prefix.offsets[seat.request + 1]):
+        for at in range(prefix.offsets[seat.request] + seat.shared, prefix.ends[seat.request]):
             entry = prefix.entries[at]
             blocks += prefix.blocks[entry]
             if blocks * setup.block_size > seat.done:
@@ -241,7 +241,7 @@ def find_behind(lane: Any, setup: Any, prefix: Any, request: int, target: int, f
 
     Sets `lane.fetch_s` and how much would come from each tier.
     """
-    first, end = prefix.offsets[request] + lane.found, prefix.offsets[request + 1]
+    first, end = prefix.offsets[request] + lane.found, prefix.ends[request]
     blocks = 0
     for at in range(first - lane.found, first):
         blocks += prefix.blocks[prefix.entries[at]]
@@ -293,7 +293,7 @@ def mark(
 @compiled_in_place
 def touch(lane: Any, setup: Any, prefix: Any, request: int, found: int) -> None:
     """What was found of a chain was used now, in every tier that has it; heads last, so that they stay longest."""
-    begin, end = prefix.offsets[request], prefix.offsets[request + 1]
+    begin, end = prefix.offsets[request], prefix.ends[request]
     blocks, at = 0, begin
     while at < end and blocks * setup.block_size < found:
         blocks += prefix.blocks[prefix.entries[at]]

@@ -24,7 +24,7 @@ def melded(rows: Any, one: int, other: int) -> int:
     if other < 0:
         return one
     mine, its = rows[one].rank, rows[other].rank
-    if its < mine or (its == mine and other < one):
+    if its < mine or (its == mine and rows[other].number < rows[one].number):
         one, other = other, one
     rows[other].after = rows[one].child
     rows[one].child = other
@@ -32,8 +32,11 @@ def melded(rows: Any, one: int, other: int) -> int:
 
 
 @compiled_in_place
-def join_line(lane: Any, rows: Any, setup: Any, tags: Any, index: int, request: int) -> None:
-    """A request waits in a ranked line. `tags` are finish tags by lane and flow."""
+def join_line(lane: Any, rows: Any, setup: Any, tags: Any, index: int, request: int, number: int) -> None:
+    """A request waits in a ranked line; it came after all with a lower number.
+
+    `tags` are finish tags by lane and flow.
+    """
     row = rows[request]
     if setup.flows > 0:
         place = index * setup.flows + row.flow
@@ -41,6 +44,7 @@ def join_line(lane: Any, rows: Any, setup: Any, tags: Any, index: int, request: 
         tags[place] = tag + row.rank  # until now its cost over the weight
         row.rank = tag
     row.child = -1
+    row.number = number
     lane.queue_first = melded(rows, lane.queue_first, request)
 
 

@@ -2,7 +2,8 @@
 
 Everything random about a workload happens here, from named streams, so two scenarios with one seed share
 their arrivals and lengths whatever else differs. A request longer than `max_model_len` is clipped, input
-first (one token is left for the answer), and counted.
+first (one token is left for the answer), and counted. Of sessions (`sessions.py`) the first turns have instants;
+a later one comes some time after the answer before it, which only the engine knows.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ from simcore.workload.arrivals import ClosedLoop, OpenArrivals, Trace, arrival_i
 from simcore.workload.block_hashes import Chains
 from simcore.workload.classes import RequestClass, draw_classes, draw_lengths_of_classes
 from simcore.workload.lengths import AnyLengths, draw_lengths
+from simcore.workload.sessions import Sessions, Turns, draw_sessions
 from simcore.workload.traces import TraceTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
-    """Aligned by request. `concurrency` is 0 for open arrivals; a closed loop has no instants of its own."""
+    """Aligned by request. `concurrency` is 0 for open arrivals; a closed loop has no instants of its own.
+
+    Nor has a later turn of a session: its instant is NaN.
+    """
 
     arrival_s: NDArray[np.float64]
     input_tokens: NDArray[np.int64]
@@ -32,9 +37,15 @@ class Requests:
     clipped_count: int = 0
     chains: Chains | None = None  # block hashes of the prompts, as offsets and hashes
     class_of: NDArray[np.int64] | None = None  # place in the scenario's classes; None without any
+    turns: Turns | None = None  # None where each request stands by itself
 
     def __len__(self) -> int:
         return len(self.arrival_s)
+
+    @property
+    def start_count(self) -> int:
+        """Requests that wait for no other: the first so many are the first turns of sessions."""
+        return len(self) if self.turns is None else self.turns.session_count
 
 
 def draw_requests(
@@ -46,8 +57,19 @@ def draw_requests(
     trace: TraceTable | None = None,
     max_model_len: int,
     classes: Sequence[RequestClass] = (),
+    sessions: Sessions | None = None,
 ) -> Requests:
-    """The requests that a scenario describes. A trace brings its own count and lengths."""
+    """The requests that a scenario describes. A trace brings its own count and lengths, and has no sessions."""
+    if sessions is not None and not isinstance(arrivals, Trace):
+        return _of_sessions(
+            arrivals,
+            lengths,
+            sessions,
+            request_count=request_count,
+            seed=seed,
+            max_model_len=max_model_len,
+            classes=classes,
+        )
     concurrency, chains, class_of = 0, None, None
     if isinstance(arrivals, Trace):
         if trace is None:
@@ -66,12 +88,48 @@ def draw_requests(
             inputs, outputs = draw_lengths_of_classes(classes, class_of, lengths, seed)
         else:
             inputs, outputs = draw_lengths(lengths, request_count, seed)
-        if isinstance(arrivals, ClosedLoop):
-            instants, concurrency = np.zeros(request_count), arrivals.concurrency
-        else:
-            instants = arrival_instants(arrivals, request_count, seed)
+        instants, concurrency = _starts(arrivals, request_count, seed)
     drawn = _clipped(instants, inputs, outputs, concurrency, max_model_len)
     return replace(drawn, chains=chains, class_of=class_of)
+
+
+def _of_sessions(
+    arrivals: OpenArrivals | ClosedLoop,
+    lengths: AnyLengths,
+    sessions: Sessions,
+    *,
+    request_count: int,
+    seed: int,
+    max_model_len: int,
+    classes: Sequence[RequestClass],
+) -> Requests:
+    drawn = draw_sessions(
+        sessions,
+        lengths,
+        request_count=request_count,
+        seed=seed,
+        max_model_len=max_model_len,
+        classes=classes,
+    )
+    starts = drawn.turns.session_count
+    instants = np.full(request_count, np.nan)
+    instants[:starts], concurrency = _starts(arrivals, starts, seed)
+    return Requests(
+        arrival_s=instants,
+        input_tokens=drawn.input_tokens,
+        output_tokens=drawn.output_tokens,
+        concurrency=concurrency,
+        clipped_count=drawn.clipped_count,
+        class_of=drawn.class_of,
+        turns=drawn.turns,
+    )
+
+
+def _starts(arrivals: OpenArrivals | ClosedLoop, count: int, seed: int) -> tuple[NDArray[np.float64], int]:
+    """Instants of what waits for no other, and users of a closed loop."""
+    if isinstance(arrivals, ClosedLoop):
+        return np.zeros(count), arrivals.concurrency
+    return arrival_instants(arrivals, count, seed), 0
 
 
 def _clipped(

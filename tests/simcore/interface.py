@@ -44,6 +44,7 @@ ADDED: Final = (
     r"compute\.(moved_per_output_token_s|moved_joule_per_output_token)(\.[a-z0-9_]+)?",  # beside the bytes
     r"training\.(memory_bytes_per_chip|free_bytes_per_chip|chip_count|hfu_fraction)",  # whether a step fits, on what
     r"training\.(forward|backward|once)_s",  # the parts of a step
+    r"serving\.session_count",  # of which requests are the turns
     r"serving\.estimate\.(ttft_s|tpot_s)",  # what queueing expects, to hold against the simulation
     # Prefill and decode apart: the way of the KV, and what each pool and the link are and carry.
     r"serving\.(kv_wait_s|kv_transfer_s)" + STATISTIC,

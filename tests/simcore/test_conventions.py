@@ -49,6 +49,8 @@ REASONED = {
     ("_Columns", "sequences"): "how often an overhead is paid",
     ("_Columns", "prompts"): "how often an overhead is paid",
     ("Gamma", "cv"): PURE,
+    ("Sessions", "turns_mean"): "turns, a mean",
+    ("Sessions", "think_time_cv"): PURE,
     ("LogNormal", "input_cv"): PURE,
     ("LogNormal", "output_cv"): PURE,
     ("ChunkedPrefill", "prediction_cv"): PURE,

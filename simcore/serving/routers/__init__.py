@@ -22,6 +22,7 @@ from simcore.serving.routers import (
     prefix_affinity,
     random,
     round_robin,
+    session,
 )
 from simcore.serving.routers.least_kv import LeastKv
 from simcore.serving.routers.least_outstanding import LeastOutstanding
@@ -30,14 +31,17 @@ from simcore.serving.routers.power_of_two import PowerOfTwo
 from simcore.serving.routers.prefix_affinity import PrefixAffinity
 from simcore.serving.routers.random import Random
 from simcore.serving.routers.round_robin import RoundRobin
+from simcore.serving.routers.session import Session
 from simcore.streams import stream
+from simcore.workload.requests import Requests
+from simcore.workload.sessions import Integers
 
 Router = Annotated[
-    RoundRobin | Random | LeastOutstanding | LeastKv | PowerOfTwo | PrefixAffinity,
+    RoundRobin | Random | LeastOutstanding | LeastKv | PowerOfTwo | PrefixAffinity | Session,
     Field(discriminator="kind"),
 ]
 RouterKind = Literal[
-    "round_robin", "random", "least_outstanding", "least_kv", "power_of_two", "prefix_affinity"
+    "round_robin", "random", "least_outstanding", "least_kv", "power_of_two", "prefix_affinity", "session"
 ]
 ROUTER_CODES: Final[dict[RouterKind, int]] = {
     "round_robin": 0,
@@ -46,9 +50,13 @@ ROUTER_CODES: Final[dict[RouterKind, int]] = {
     "least_kv": 3,
     "power_of_two": 4,
     "prefix_affinity": 5,
+    "session": 6,
 }
 _DRAWS: Final = frozenset[RouterKind]({"random", "power_of_two"})
-_TRACKS: Final = frozenset[RouterKind]({"least_outstanding", "prefix_affinity"})
+_TRACKS: Final = frozenset[RouterKind]({"least_outstanding", "prefix_affinity", "session"})
+KEEPS_PREFIXES: Final = frozenset[RouterKind](
+    {"prefix_affinity", "session"}
+)  # sends them where they were before
 # Those that draw may send a request to any lane, so all of them are kept; `least_kv` looks at each for each request.
 MOST_LANES: Final[dict[RouterKind, int]] = {"random": 65_536, "power_of_two": 65_536, "least_kv": 4_096}
 
@@ -59,6 +67,8 @@ _least_kv = least_kv.choose
 _power_of_two = power_of_two.choose
 _prefix_affinity = prefix_affinity.choose
 _remember = prefix_affinity.remember
+_session = session.choose
+_keep = session.keep
 
 
 class Routing(NamedTuple):
@@ -66,8 +76,9 @@ class Routing(NamedTuple):
 
     picks: Any  # [request, 2]: uniform draws
     loads: Any  # tree of requests outstanding by lane
-    homes: Any  # by entry of the prefix chains: the lane that was last sent it, -1: none
+    homes: Any  # by entry of the prefix chains, or by session: the lane that was last sent it, -1: none
     tags: Any  # by lane and flow: the finish tag of the last one in a fair line
+    sessions: Any  # by request
 
 
 def is_drawn(router: Router) -> bool:
@@ -99,16 +110,24 @@ def lanes_used(router: Router, request_count: int, lane_count: int) -> int:
 
 
 def routing_state(
-    router: Router, *, request_count: int, lane_count: int, entry_count: int, flow_count: int, seed: int
+    router: Router, *, requests: Requests, lane_count: int, entry_count: int, flow_count: int, seed: int
 ) -> Routing:
     """What the router starts from; its draws are keyed by seed and request alone."""
-    draws = request_count if router.kind in _DRAWS else 1
+    draws = len(requests) if router.kind in _DRAWS else 1
+    homes = {"prefix_affinity": entry_count, "session": requests.start_count}
     return Routing(
         picks=stream(seed, "router").random((draws, 2)),
         loads=empty_loads(lane_count if router.kind in _TRACKS else 1),
-        homes=np.full(entry_count if router.kind == "prefix_affinity" else 1, -1, np.int32),
+        homes=np.full(homes.get(router.kind, 1), -1, np.int32),
         tags=np.zeros(max(1, lane_count * flow_count)),
+        sessions=_sessions(requests) if router.kind == "session" else np.zeros(1, np.int64),
     )
+
+
+def _sessions(requests: Requests) -> Integers:
+    """By request, its session; without sessions each is its own."""
+    turns = requests.turns
+    return np.arange(len(requests)) if turns is None else np.require(turns.session, np.int64, ["C", "W"])
 
 
 def set_up(head: Any, router: Router, lane_count: int) -> None:
@@ -144,6 +163,8 @@ def _looked_up(
         return _least_kv(clock, lanes, phases, setups, now)
     if setup.router == 4:
         return _power_of_two(lanes, setup, routing, request)
+    if setup.router == 6:
+        return _session(clock, setup, routing, request)
     return _prefix_affinity(clock, lanes, setup, prefix, routing, request)
 
 
@@ -155,3 +176,5 @@ def routed(clock: Any, lane: Any, setup: Any, prefix: Any, routing: Any, request
         note(routing.loads, index, lane.running + lane.waiting)
     if setup.router == 5 and setup.caching == 1:
         _remember(prefix, routing, request, index)
+    elif setup.router == 6:
+        _keep(routing, request, index)

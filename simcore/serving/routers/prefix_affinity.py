@@ -29,14 +29,14 @@ def choose(clock: Any, lanes: Any, setup: Any, prefix: Any, routing: Any, reques
     """The home of the longest known prefix, or the least loaded lane."""
     index = -1
     if setup.caching == 1:
-        for place in range(prefix.offsets[request], prefix.offsets[request + 1]):
+        for place in range(prefix.offsets[request], prefix.ends[request]):
             home = routing.homes[prefix.entries[place]]
             if home < 0:
                 break
             index = home
     if index >= 0:
         lane = lanes[index]
-        outstanding = clock.next_request - clock.completed - clock.rejected
+        outstanding = clock.turn - clock.completed - clock.refused
         if lane.running + lane.waiting <= setup.most_load + setup.most_load_per_request * outstanding:
             return index
     following = clock.last_lane + 1
@@ -46,5 +46,5 @@ def choose(clock: Any, lanes: Any, setup: Any, prefix: Any, routing: Any, reques
 @compiled_in_place
 def remember(prefix: Any, routing: Any, request: int, index: int) -> None:
     """From now on these prefixes are at home there."""
-    for place in range(prefix.offsets[request], prefix.offsets[request + 1]):
+    for place in range(prefix.offsets[request], prefix.ends[request]):
         routing.homes[prefix.entries[place]] = index

@@ -72,7 +72,9 @@ class Reference:
         count = len(requests)
         self.inputs, self.outputs = requests.input_tokens, requests.output_tokens
         self.arrival = np.array(requests.arrival_s)
-        self.released = min(requests.concurrency, count) if requests.concurrency else count
+        self.turns, self.sessions = requests.turns, requests.start_count
+        self.released = min(requests.concurrency, self.sessions) if requests.concurrency else self.sessions
+        self.known = set(range(self.released))  # whose instant is known, and who has not come
         self.scheduled, self.first, self.finish = (np.full(count, np.nan) for _ in range(3))
         self.preemptions = np.zeros(count, int)
         self.rejected = np.zeros(count, bool)
@@ -82,7 +84,8 @@ class Reference:
         self.router, self.longest_line = router, max_queue_length
         self.picks = stream(1, "router").random((count, 2))
         self.turn, self.last = 0, -1
-        self.refused = np.zeros(count, bool)
+        self.refused, self.unsent = np.zeros(count, bool), np.zeros(count, bool)
+        self.number: dict[int, int] = {}  # in order of arrival
         self.replica = np.full(count, -1)
         self.tied = False  # two replicas ended at one instant, up to rounding: their order is then arbitrary
         self.run()
@@ -94,15 +97,13 @@ class Reference:
         return self.blocks - sum(self.held(sequence.computed) for sequence in lane.running)
 
     def run(self) -> None:
-        count, following = len(self.arrival), 0
         while True:
             lane, *others = sorted(self.lanes, key=lambda lane: lane.end_s)
             self.tied |= any(other.end_s - lane.end_s < 1e-9 for other in others)
-            if following < self.released and self.arrival[following] <= lane.end_s:
-                now = self.arrival[following]
-                while following < self.released and self.arrival[following] == now:
-                    self.arrive(following)
-                    following += 1
+            if self.upcoming_s() <= lane.end_s and self.known:
+                now = self.upcoming_s()
+                while self.upcoming_s() == now:
+                    self.arrive(self.upcoming())
                 for idle in self.lanes:
                     if idle.end_s == math.inf:
                         self.start(idle, now)
@@ -111,21 +112,29 @@ class Reference:
                 break
             now = lane.end_s
             self.complete(lane, now)
-            while following < self.released and self.arrival[following] <= now:
-                self.arrive(following)
-                following += 1
+            while self.upcoming_s() <= now:
+                self.arrive(self.upcoming())
             self.start(lane, now)
             for idle in self.lanes:
                 if idle.end_s == math.inf:
                     self.start(idle, now)
-        assert following == count
+        assert self.released == self.sessions
+        assert not self.known
+
+    def upcoming(self) -> int:
+        """Who comes next; of one instant, later turns before first ones."""
+        return min(self.known, key=lambda one: (self.arrival[one], one < self.sessions, one))
+
+    def upcoming_s(self) -> float:
+        return self.arrival[self.upcoming()] if self.known else math.inf
 
     def arrive(self, request: int) -> None:
+        self.known.remove(request)
+        self.number[request] = len(self.number)
         prompt, answer = int(self.inputs[request]), int(self.outputs[request])
         wasted = math.ceil(self.gain / 2**32) - 1
         if self.held(prompt + answer - 1 + wasted) > self.blocks:
-            self.rejected[request] = True
-            self.release(self.arrival[request])
+            self.turn_away(request)
             return
         chosen = self.route(request)
         lane = self.lanes[chosen]
@@ -133,8 +142,8 @@ class Reference:
         self.replica[request] = chosen
         line = len(lane.waiting) + (0 if lane.left else len(lane.running) - self.seats)
         if self.longest_line is not None and line >= self.longest_line:
-            self.rejected[request] = self.refused[request] = True
-            self.release(self.arrival[request])
+            self.refused[request] = True
+            self.turn_away(request)
             return
         self.last = chosen
         lane.waiting.append(Sequence(request, prompt, answer))
@@ -154,7 +163,30 @@ class Reference:
         request = sequence.request
         if self.preemptions[request] and not self.lowest_goes:
             return (0, 0.0, 0)
-        return (1, float(self.ranks[request]), request)
+        return (1, float(self.ranks[request]), self.number[request])
+
+    def turn_away(self, request: int) -> None:
+        """Rejected, and nobody sends the later turns of its session."""
+        self.rejected[request] = True
+        for other in self.later_turns(request):
+            self.rejected[other] = self.unsent[other] = True
+        self.release(self.arrival[request])
+
+    def later_turns(self, request: int) -> np.ndarray:
+        if self.turns is None:
+            return np.zeros(0, int)
+        mine = (self.turns.session == self.turns.session[request]) & (
+            self.turns.turn > self.turns.turn[request]
+        )
+        return np.flatnonzero(mine)  # in order, as turns stand turn by turn
+
+    def answered(self, request: int, now: float) -> None:
+        later = self.later_turns(request)
+        if len(later):
+            self.arrival[later[0]] = now + self.turns.think_s[later[0]]
+            self.known.add(int(later[0]))
+        else:
+            self.release(now)
 
     def route(self, request: int) -> int:
         count = len(self.lanes)
@@ -173,7 +205,10 @@ class Reference:
                 return second if outstanding[second] < outstanding[first] else first
             case "least_kv":
                 return min(in_turn, key=lambda index: self.blocks_asked_for(self.lanes[index]))
-            case "least_outstanding" | "prefix_affinity":  # no prompt has a name here
+            case "session" if self.turns is not None and self.turns.turn[request] > 0:
+                first_turn = np.flatnonzero(self.turns.session == self.turns.session[request])[0]
+                return int(self.replica[first_turn])
+            case "least_outstanding" | "prefix_affinity" | "session":  # no prompt has a name here
                 return min(in_turn, key=lambda index: outstanding[index])
         raise AssertionError(f"no reference for {self.router}")
 
@@ -183,8 +218,9 @@ class Reference:
         return running + sum(self.held(s.target) for s in lane.waiting)
 
     def release(self, now: float) -> None:
-        if self.released < len(self.arrival):
+        if self.released < self.sessions:
             self.arrival[self.released] = now
+            self.known.add(self.released)
             self.released += 1
 
     def preempt(self, lane: Lane) -> Sequence:
@@ -359,5 +395,5 @@ class Reference:
             if sequence.generated == sequence.answer:
                 self.finish[sequence.request] = now
                 lane.running.remove(sequence)
-                self.release(now)
+                self.answered(sequence.request, now)
         lane.work = []

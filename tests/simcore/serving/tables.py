@@ -21,6 +21,7 @@ from simcore.serving.speculation import tokens_per_iteration
 from simcore.serving.tiers import KvTiers
 from simcore.serving.warm import constant_table
 from simcore.workload.requests import Requests
+from simcore.workload.sessions import Turns
 
 SCHEDULERS = sorted(SCHEDULER_CODES)  # of one pool
 # Every member of the union: the pair of pools too, of which each batches by one of those.
@@ -143,6 +144,25 @@ def poisson_requests(
     )
 
 
+def in_sessions(requests: Requests, seed: int, think_s: float, *, most_turns: int = 6) -> Requests:
+    """The same requests as turns of sessions, whose first turns come at the first instants."""
+    draws = np.random.default_rng(seed)
+    sizes: list[int] = []
+    while sum(sizes) < len(requests):
+        sizes.append(min(int(draws.integers(1, most_turns + 1)), len(requests) - sum(sizes)))
+    session = np.repeat(np.arange(len(sizes)), sizes)
+    turn = np.concatenate([np.arange(size) for size in sizes])
+    order = np.lexsort((session, turn))
+    turns = Turns(
+        session=session[order],
+        turn=turn[order],
+        think_s=np.where(turn[order] > 0, draws.exponential(1.0, len(requests)) * think_s, 0.0),
+        shared_tokens=0,
+    )
+    instants = np.where(turns.turn == 0, requests.arrival_s, np.nan)
+    return replace(requests, arrival_s=instants, turns=turns)
+
+
 def closed_requests(count: int, *, concurrency: int, input_tokens: int, output_tokens: int) -> Requests:
     return Requests(
         arrival_s=np.zeros(count),
@@ -162,6 +182,7 @@ __all__ = [
     "closed_requests",
     "constant_table",
     "engine",
+    "in_sessions",
     "poisson_requests",
     "scaled",
     "speculating_table",

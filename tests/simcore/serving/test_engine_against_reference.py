@@ -13,7 +13,7 @@ from simcore.serving.routers import Router
 from simcore.serving.state import REJECTED
 from simcore.workload.requests import Requests
 from tests.simcore.serving.reference import Reference
-from tests.simcore.serving.tables import POLICIES, engine, speculating_table
+from tests.simcore.serving.tables import POLICIES, engine, in_sessions, speculating_table
 
 CASES = st.fixed_dictionaries(
     {
@@ -33,6 +33,7 @@ CASES = st.fixed_dictionaries(
         "longest_chunk": st.sampled_from([0, 0, 1, 9, 50]),
         "drafts": st.sampled_from([0, 0, 1, 4]),
         "acceptance": st.sampled_from([0.0, 0.55, 1.0]),
+        "thinks_s": st.sampled_from([None, None, 0.0, 0.05, 3.0]),
         "longest_line": st.sampled_from([None, None, 0, 2, 9]),
     }
 )
@@ -42,12 +43,13 @@ def drawn(case: dict) -> Requests:
     draws = np.random.default_rng(case["seed"])
     count = case["count"]
     instants = np.cumsum(draws.exponential(1 / case["rate"], count))
-    return Requests(
+    requests = Requests(
         arrival_s=np.zeros(count) if case["concurrency"] else instants,
         input_tokens=draws.integers(1, case["most_in"] + 1, count),
         output_tokens=draws.integers(1, case["most_out"] + 1, count),
         concurrency=case["concurrency"],
     )
+    return requests if case["thinks_s"] is None else in_sessions(requests, case["seed"], case["thinks_s"])
 
 
 def lined_up(order: str, seed: int, count: int) -> Line | None:
@@ -84,7 +86,7 @@ def test_every_request_fares_as_in_the_reference(kind: str, router: Router, case
     expected = Reference(
         requests, table, router=router.kind, max_queue_length=case["longest_line"], **options
     )
-    if case["concurrency"]:
+    if case["concurrency"] or case["thinks_s"] is not None:
         assume(not expected.tied)  # who is asked first matters only where replicas feed each other
     admission = Admission(max_queue_length=case["longest_line"])
     run = engine(requests, table, router=router, admission=admission, **options)
@@ -93,6 +95,8 @@ def test_every_request_fares_as_in_the_reference(kind: str, router: Router, case
     np.testing.assert_array_equal(records.status == REJECTED, expected.rejected)
     np.testing.assert_array_equal(records.replica, expected.replica)
     assert totals.refused_count == expected.refused.sum()
+    assert totals.unsent_count == expected.unsent.sum()
+    np.testing.assert_allclose(records.arrival_s, expected.arrival, rtol=1e-9, atol=1e-9)
     for got, known in (
         (records.scheduled_s, expected.scheduled),
         (records.first_token_s, expected.first),

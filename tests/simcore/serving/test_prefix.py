@@ -267,14 +267,14 @@ def test_a_block_size_that_does_not_divide_a_hash_is_refused_with_a_next_step() 
 
 def test_a_hash_that_comes_twice_in_a_prompt_ends_its_chain() -> None:
     chains = PrefixChains.of((np.array([0, 3]), np.array([4, 4, 5])), np.array([1_536]), block_size_tokens=16)
-    assert chains.offsets.tolist() == [0, 1]
+    assert (chains.offsets.tolist(), chains.ends.tolist()) == ([0], [1])
 
 
 def test_without_a_hash_no_chain_is_longer_than_zero() -> None:
     chains = PrefixChains.of(
         (np.zeros(4, np.int64), np.zeros(0, np.int64)), np.full(3, 9), block_size_tokens=16
     )
-    assert chains.offsets.tolist() == [0, 0, 0, 0]
+    assert chains.offsets.tolist() == chains.ends.tolist() == [0, 0, 0]
 
 
 def fingerprint(kind: str) -> str:
