@@ -253,3 +253,34 @@ def test_s5_apart_loses_over_a_slow_link(planner):
     assert apart["serving.capacity_request_per_s"] == apart["serving.kv_link_capacity_request_per_s"]
     together = planner.result({}, dict(told.baseline)).metrics
     assert apart["serving.slo_goodput_request_per_s"] < together["serving.slo_goodput_request_per_s"]
+
+
+# ---- S9: KV sent to host memory
+
+
+def test_s9_a_large_tier_helps_where_prefixes_recur(planner):
+    """LMCache issue 1241 measured TTFT −70 % where the pool was large against the conversations."""
+    told = story("s9-kv-offload")
+    alone, tiered = (planner.result({}, dict(document)).metrics for document in (told.baseline, told.variant))
+    assert tiered["memory.prefix_hit_fraction"] > alone["memory.prefix_hit_fraction"] + 0.3
+    assert tiered["serving.ttft_s.mean"] < 0.4 * alone["serving.ttft_s.mean"]
+
+
+def test_s9_a_tiny_tier_hurts(planner):
+    """And +27 % where it was tiny: what is written never comes back."""
+    told = story("s9-kv-offload")
+    tiny = {"serving.kv.offload": [{"tier": "host_dram", "capacity_bytes": 1e9}]}
+    alone = planner.result({}, dict(told.baseline)).metrics
+    tiered = planner.result(tiny, dict(told.baseline)).metrics
+    assert tiered["memory.prefix_hit_fraction.host_dram"] < 0.02
+    assert tiered["serving.ttft_s.mean"] > 1.1 * alone["serving.ttft_s.mean"]
+
+
+def test_s9_without_a_second_turn_only_the_system_prompt_recurs(planner):
+    told = story("s9-kv-offload")
+    single = {"workload.sessions.turns_mean": 1}
+    alone, tiered = (
+        planner.result(single, dict(document)).metrics for document in (told.baseline, told.variant)
+    )
+    assert tiered["memory.prefix_hit_fraction.host_dram"] < 0.01
+    assert tiered["serving.ttft_s.mean"] > 0.95 * alone["serving.ttft_s.mean"]
