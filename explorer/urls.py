@@ -6,6 +6,7 @@ from django.urls import include, path, re_path
 
 from explorer.views import (
     accounts,
+    beside,
     calibrate,
     compare,
     edit,
@@ -14,7 +15,6 @@ from explorer.views import (
     measured,
     pages,
     runs,
-    schedulers,
     share,
     traces,
     workbench,
@@ -37,8 +37,8 @@ scenario_patterns = [
     path("redo/", edit.redo, name="redo"),
     path("go/", edit.go, name="go"),
     path("cancel/", edit.cancel, name="cancel"),
-    path("schedulers/", schedulers.compared, name="schedulers"),
-    path("schedulers/run/", schedulers.run, name="run_schedulers"),
+    re_path(r"^(?P<varied>schedulers|splits)/$", beside.compared, name="beside"),
+    re_path(r"^(?P<varied>schedulers|splits)/run/$", beside.run, name="run_beside"),
     path("scenario.yaml", library.scenario_yaml, name="scenario_yaml"),
 ]
 

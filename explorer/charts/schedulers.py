@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from django.utils.translation import gettext as _
 
 from explorer import wording
-from explorer.charts import compare, style
+from explorer.charts import beside, compare, style
+from explorer.charts.beside import Row
 from explorer.charts.latency_cdf import CDFS
-from explorer.charts.style import Cell, Chart, Note, Panel, Result, Table
+from explorer.charts.style import Chart, Panel, Result
 
 COLUMNS: Final = (
     "serving.ttft_s.p50",
@@ -27,18 +28,6 @@ TAIL: Final = "serving.ttft_s.p99"
 ALIKE: Final = 0.005
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """A scheduler: its result where there is one, else how far it is, or why it cannot run this."""
-
-    name: str
-    result: Result | None
-    state: str
-    is_current: bool = False
-    refused: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
-
-
 def panel(rows: Sequence[Row]) -> Panel:
     """What each scheduler does with the same requests."""
     done = [row for row in rows if row.result is not None]
@@ -47,7 +36,7 @@ def panel(rows: Sequence[Row]) -> Panel:
     return Panel(
         tab="schedulers",
         headline=_headline(rows, done),
-        notes=tuple(_notes(rows)),
+        notes=tuple(beside.notes(rows)),
         charts=tuple(chart for chart in (_table(rows), *curves) if chart is not None),
     )
 
@@ -83,28 +72,9 @@ def _headline(rows: Sequence[Row], done: Sequence[Row]) -> str:
     }
 
 
-def _notes(rows: Sequence[Row]) -> list[Note]:
-    """Why a scheduler cannot run this, and which of the scenario's settings one does not have."""
-    found = [
-        Note(
-            text=_("%(name)s cannot run this: %(reason)s")
-            % {"name": wording.capitalised(row.name), "reason": text},
-            kind="warn",
-        )
-        for row in rows
-        for text in row.refused
-    ]
-    return found + [
-        Note(text=_("%(name)s: %(reason)s") % {"name": wording.capitalised(row.name), "reason": text})
-        for row in rows
-        for text in row.dropped
-    ]
-
-
 def _table(rows: Sequence[Row]) -> Chart | None:
     if not rows:
         return None
-    before = next((row.result for row in rows if row.is_current), None)
     return Chart(
         slug="schedulers",
         title=_("The same requests under each scheduler"),
@@ -112,28 +82,6 @@ def _table(rows: Sequence[Row]) -> Chart | None:
         summary=_("Times, goodput, throughput and preemptions of each scheduler."),
         source=_("Simulated"),
         draw="table",
-        table=Table(
-            columns=(_("Scheduler"), _("State"), *(wording.label(name) for name in COLUMNS)),
-            rows=tuple(_cells(row, before) for row in rows),
-            words=2,
-        ),
+        table=beside.table(rows, COLUMNS, head=_("Scheduler")),
         wide=True,
     )
-
-
-def _cells(row: Row, before: Result | None) -> tuple[Cell, ...]:
-    name = _("%(name)s, now") % {"name": row.name} if row.is_current else row.name
-    return (
-        Cell(text=name),
-        Cell(text=row.state, muted=True),
-        *(_cell(column, row, before) for column in COLUMNS),
-    )
-
-
-def _cell(column: str, row: Row, before: Result | None) -> Cell:
-    value = style.metric(row.result, column)
-    if value is None:
-        return Cell(text="–", muted=True)
-    shown = style.number(value, column)
-    change = None if row.is_current else style.delta(value, style.metric(before, column), column)
-    return Cell(text=shown.text, unit=shown.unit, delta=change)

@@ -449,7 +449,12 @@ def axis(**options: Any) -> dict[str, Any]:
 
 
 def line(
-    x: Sequence[float], y: Sequence[float], *, name: str, color: str = "var(--ink)", **options: Any
+    x: Sequence[float | str],
+    y: Sequence[float | None],
+    *,
+    name: str,
+    color: str = "var(--ink)",
+    **options: Any,
 ) -> dict[str, Any]:
     """A solid line: what is now."""
     return {
@@ -463,7 +468,9 @@ def line(
     }
 
 
-def baseline_line(x: Sequence[float], y: Sequence[float], *, name: str, **options: Any) -> dict[str, Any]:
+def baseline_line(
+    x: Sequence[float | str], y: Sequence[float | None], *, name: str, **options: Any
+) -> dict[str, Any]:
     """A grey dashed line: the baseline."""
     return line(x, y, name=name, color="var(--ink-3)", line={"dash": "5px,4px", "width": 1.5}, **options)
 

@@ -32,6 +32,7 @@ READ = (
     "/s/{scenario}/reliability/",
     "/s/{scenario}/scenario.yaml",
     "/s/{scenario}/schedulers/",
+    "/s/{scenario}/splits/",
     "/runs/{run}/panel/overview/",
     "/runs/{run}/result.json",
     "/runs/{run}/measured/",
@@ -51,6 +52,7 @@ CHANGE = (
     ("go", {"number": "1"}),
     ("cancel", {}),
     ("schedulers/run", {}),
+    ("splits/run", {}),
     ("delete", {}),
 )
 OPEN = (
@@ -330,7 +332,7 @@ def test_every_address_is_tested_here() -> None:
         "records",
         "calibration_yaml", "use_calibration", "discard_calibration",
         "clone",
-        "traces", "trace", "use_trace", "schedulers", "run_schedulers", "shared", "revoke", "login", "logout", "signup",
+        "traces", "trace", "use_trace", "beside", "run_beside", "shared", "revoke", "login", "logout", "signup",
         "help", "methods", "healthz",
     }  # fmt: skip
 

@@ -7,9 +7,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from explorer import actions, schedulers
+from explorer import actions, beside, schedulers
 from explorer.access import Viewer
 from explorer.charts import schedulers as charts
+from explorer.charts.beside import Row
 from explorer.models import Run, SavedScenario
 from simcore.errors import InfeasibleError, Message
 from simcore.scenario.overrides import union_members
@@ -29,8 +30,12 @@ def press(client: Client, scenario: SavedScenario) -> Any:
     return client.post(f"/s/{scenario.pk}/schedulers/run/", follow=True)
 
 
-def runnable(scenario: SavedScenario) -> list[schedulers.Variant]:
-    return [variant for variant in schedulers.variants(scenario) if not variant.refused]
+def variants(scenario: SavedScenario) -> list[beside.Variant]:
+    return beside.variants(scenario, schedulers.ways(scenario))
+
+
+def runnable(scenario: SavedScenario) -> list[beside.Variant]:
+    return [variant for variant in variants(scenario) if not variant.refused]
 
 
 def test_one_press_runs_every_scheduler_of_the_union(
@@ -40,10 +45,10 @@ def test_one_press_runs_every_scheduler_of_the_union(
     before = serves.current
     page = press(as_alice, serves)
     assert page.status_code == 200
-    found = schedulers.variants(serves)
-    assert [variant.kind for variant in found] == KINDS
+    found = variants(serves)
+    assert [variant.name for variant in found] == KINDS
     for variant in runnable(serves):
-        assert variant.run is not None, variant.kind
+        assert variant.run is not None, variant.name
         if variant.run.status == "queued":
             work(variant.run)
     serves.refresh_from_db()
@@ -91,7 +96,7 @@ def test_a_scheduler_that_cannot_says_why_and_the_others_run(
     monkeypatch.setattr(actions, "plan_document", choosy)
     page = press(as_alice, serves).content.decode()
     assert "Static batch cannot run this: got 1 chip, and two pools need 2" in page
-    assert {variant.kind for variant in schedulers.variants(serves) if variant.run} >= {"continuous"}
+    assert {variant.name for variant in variants(serves) if variant.run} >= {"continuous"}
 
 
 def test_settings_that_a_scheduler_does_not_have_are_told(alice: User, as_alice: Client) -> None:
@@ -138,13 +143,13 @@ def test_a_fabric_alone_has_nothing_to_compare(scenario: SavedScenario, as_alice
     assert Run.objects.count() == 1
 
 
-def row(name: str, *, goodput: float, ttft_p99_s: float = 1.0, **options: Any) -> charts.Row:
+def row(name: str, *, goodput: float, ttft_p99_s: float = 1.0, **options: Any) -> Row:
     result = documents.serving()
     result["metrics"] |= {
         "serving.slo_goodput_request_per_s": goodput,
         "serving.ttft_s.p99": ttft_p99_s,
     }
-    return charts.Row(name=name, result=result, state="finished", **options)
+    return Row(name=name, result=result, state="finished", **options)
 
 
 def test_the_headline_names_best_and_least_or_the_quickest_of_equals() -> None:
@@ -161,7 +166,7 @@ def test_the_headline_names_best_and_least_or_the_quickest_of_equals() -> None:
 
 
 def test_one_that_cannot_is_a_row_and_a_note() -> None:
-    cannot = charts.Row(name="disaggregated", result=None, state="cannot", refused=("it needs two chips",))
+    cannot = Row(name="disaggregated", result=None, state="cannot", refused=("it needs two chips",))
     panel = charts.panel([row("continuous", goodput=8.0, is_current=True), cannot])
     assert panel.headline == "Only continuous can run this scenario"
     assert panel.notes[0].text == "Disaggregated cannot run this: it needs two chips"

@@ -1,4 +1,4 @@
-// One scenario under every scheduler: runs that are under way are followed, and the page renewed when one ends.
+// One scenario in several ways: runs that are under way are followed, and the page renewed when one ends.
 import { adopt, keep } from "./plots.js";
 import { reveal } from "./page.js";
 import { RunSocket } from "./socket.js";
