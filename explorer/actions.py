@@ -169,33 +169,41 @@ class Edit:
 
 
 def edit(
-    viewer: Viewer, scenario: SavedScenario, values: Mapping[str, str], *, seen: Container[str] | None = None
+    viewer: Viewer,
+    scenario: SavedScenario,
+    values: Mapping[str, str],
+    *,
+    seen: Container[str] | None = None,
+    since: Revision | None = None,
 ) -> Edit:
     """Set paths to what was typed. What was refused before is tried again with it, in case both fit now.
 
     `seen` are the paths that the form showed (all, where it is not given): a draft of one that is not typed again
-    is withdrawn, and only what was typed becomes a draft.
+    is withdrawn, and only what was typed becomes a draft. `since` is the state to undo to, where it is not the one
+    before: all edits of one drag follow the state that it began at.
     """
     seen = values if seen is None else seen
     scenario.draft = {path: entry for path, entry in scenario.draft.items() if path not in seen}
     waiting = {path: entry["typed"] for path, entry in scenario.draft.items() if path not in values}
     if waiting:
-        together = _try_edit(viewer, scenario, {**waiting, **values})
+        together = _try_edit(viewer, scenario, {**waiting, **values}, since)
         if not together.errors:
             return together
-    outcome = _try_edit(viewer, scenario, values)
+    outcome = _try_edit(viewer, scenario, values, since)
     if outcome.errors:
         _keep_draft(scenario, {path: typed for path, typed in values.items() if path in seen}, outcome.errors)
     return outcome
 
 
-def _try_edit(viewer: Viewer, scenario: SavedScenario, values: Mapping[str, str]) -> Edit:
+def _try_edit(
+    viewer: Viewer, scenario: SavedScenario, values: Mapping[str, str], since: Revision | None
+) -> Edit:
     try:
         document, warnings = apply_overrides(
             scenario.document, {path: values[path] or None for path in values}
         )
         outcome = plan_for(viewer, document)
-        run = _take_edit(scenario, document, values, outcome)
+        run = _take_edit(scenario, document, values, outcome, since)
     except InputError as error:
         return Edit(errors={message.path: message for message in error.messages})
     return Edit(run=run, plan=outcome.plan, warnings=tuple(warnings))
@@ -203,11 +211,15 @@ def _try_edit(viewer: Viewer, scenario: SavedScenario, values: Mapping[str, str]
 
 @transaction.atomic
 def _take_edit(
-    scenario: SavedScenario, document: dict[str, Any], values: Container[str], outcome: Outcome
+    scenario: SavedScenario,
+    document: dict[str, Any],
+    values: Container[str],
+    outcome: Outcome,
+    since: Revision | None,
 ) -> Run:
     revision = scenario.current
     if revision is None or document != scenario.document:
-        revision = scenario.add_revision(document, parent=revision)
+        revision = scenario.add_revision(document, parent=since or revision)
     scenario.draft = {path: entry for path, entry in scenario.draft.items() if path not in values}
     scenario.save(update_fields=["draft"])
     return start_run(scenario, revision, outcome)

@@ -26,6 +26,7 @@ from explorer.forms.schema import (
     literals,
     shown,
 )
+from explorer.forms.scrub import Scrub, scrub_of
 from explorer.wording import plain_name, translated
 from simcore.catalog import Catalog, Chip, default_catalog, override_chip
 from simcore.catalog.catalog import CLASS_DEFAULT
@@ -93,6 +94,7 @@ class Field:
     changed: bool = False
     rare: bool = False
     step: str = ""
+    scrub: Scrub | None = None
 
     @property
     def html_id(self) -> str:
@@ -255,6 +257,7 @@ def _field(leaf: Leaf, view: _View) -> Field:
         step="x2"
         if path.startswith(OVERRIDES) and name.endswith(("_per_s", "hbm_bytes")) and not typed
         else "",
+        scrub=scrub_of(path, typed or default),
     )
 
 

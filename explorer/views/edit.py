@@ -1,8 +1,8 @@
 """What the owner does to a scenario. All are POST; without htmx each leads back to the workbench.
 
-Form fields: edit: scenario paths, as typed · save: `label` · rename: `name` · visibility: `visibility` · share: `days`
-(optional) · go: `number` of a revision · pin: `source` (optional scenario id) or `clear=1` · all: `tab` (where to come
-back to).
+Form fields: edit: scenario paths, as typed, and `since` (optional number of the revision that a drag began at) ·
+save: `label` · rename: `name` · visibility: `visibility` · share: `days` (optional) · go: `number` of a revision ·
+pin: `source` (optional scenario id) or `clear=1` · all: `tab` (where to come back to).
 With htmx, edit, undo, redo, go, pin and cancel answer with `explorer/_workbench.html` (see `views.workbench`).
 """
 
@@ -20,7 +20,7 @@ from explorer import actions
 from explorer.access import Viewer, scenario_for, share_for, uuid_or_404, viewer_of
 from explorer.charts import TABS, translated
 from explorer.forms import changes
-from explorer.models import SavedScenario
+from explorer.models import Revision, SavedScenario
 from explorer.views.common import is_htmx, limited, refuse
 from explorer.views.workbench import render_workbench
 from simcore.errors import InputError
@@ -33,7 +33,8 @@ def edit(request: HttpRequest, pk: UUID) -> HttpResponse:
     viewer = viewer_of(request)
     scenario = scenario_for(viewer, pk, change=True)
     posted = {path: str(typed) for path, typed in request.POST.items()}
-    outcome = actions.edit(viewer, scenario, changes(scenario.document, posted), seen=posted)
+    since = _revision(scenario, request.POST.get("since", ""))
+    outcome = actions.edit(viewer, scenario, changes(scenario.document, posted), seen=posted, since=since)
     for warning in outcome.warnings:
         messages.warning(request, translated(warning))
     if outcome.errors or is_htmx(request):
@@ -161,6 +162,10 @@ def _change(
 def _back(request: HttpRequest, scenario: SavedScenario) -> HttpResponse:
     tab = _tab(request)
     return redirect("workbench", scenario.pk, *([] if tab == "overview" else [tab]))
+
+
+def _revision(scenario: SavedScenario, number: str) -> Revision | None:
+    return scenario.revisions.filter(number=int(number[:9])).first() if number.isdecimal() else None
 
 
 def _tab(request: HttpRequest) -> str:

@@ -5,6 +5,7 @@
 // until there is something newer; nothing is blanked and nothing is drawn ahead of the data.
 import { adopt, figureOf, keep, redraw } from "./plots.js";
 import { reveal, say, typing } from "./page.js";
+import { isDragging, scrub } from "./scrub.js";
 import { RunSocket } from "./socket.js";
 
 const root = document.getElementById("workbench");
@@ -181,7 +182,7 @@ function swap(selector, fresh) {
 // The form is renewed around the field that is being typed in: what is in it and which sections are open stay.
 function swapOutline(fresh) {
   const old = find("#outline"), form = find("#outline", fresh);
-  if (!old || !form) return;
+  if (!old || !form || isDragging()) return;
   const active = old.contains(document.activeElement) ? document.activeElement : null;
   const typed = active?.tagName === "INPUT" && active.value !== active.defaultValue ? active.value : null;
   for (const section of old.querySelectorAll("details")) {
@@ -262,6 +263,8 @@ root.addEventListener("change", (event) => {
   post(field.form.action, { [field.name]: field.value });
 });
 
+scrub(root, (values) => post(find("#outline").action, values), () => marker().dataset.revision ?? "");
+
 root.addEventListener("submit", (event) => {
   const form = event.target, button = event.submitter;
   const inPlace = form.id === "outline" || ["edit", "undo", "redo", "pin", "cancel"].includes(form.dataset.act);
@@ -276,7 +279,7 @@ root.addEventListener("submit", (event) => {
 // Arrows step a number that is being edited: the last digit that is written, ten of them with Shift.
 root.addEventListener("keydown", (event) => {
   const field = event.target;
-  if (!field.matches?.("#outline input") || !["ArrowUp", "ArrowDown"].includes(event.key)) return;
+  if (!field.matches?.("#outline input:not(.scrub)") || !["ArrowUp", "ArrowDown"].includes(event.key)) return;
   const text = field.value || field.placeholder.replaceAll(",", ""), match = /^([x×]?)(-?\d+)(\.\d+)?(.*)$/.exec(text.trim());
   if (!match) return;
   event.preventDefault();
