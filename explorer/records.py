@@ -43,7 +43,7 @@ def records_of(run: Run, suffix: str) -> bytes:
     assert records is not None, "whatever serves has records"
     columns = record_columns(
         records,
-        front_end_s=plan.serving.pool.step_table.front_end_s,
+        front_end_s=plan.serving.front_end_s,
         classes=[one.name for one in plan.scenario.workload.classes],
         class_of=plan.serving.inputs.requests.class_of,
     )

@@ -50,7 +50,11 @@ _FIELDS: Final = (
     _entry("hardware.chip", "Chip", "The accelerator; its datasheet figures can be overridden one by one."),
     _entry("hardware.server", "Server", "The chassis: chips in it, scale-up domain, NICs, host."),
     _entry("hardware.chip_count", "Chips", "All chips that are owned, busy or idle.", symbol="N"),
-    _entry("hardware.pools", "Pools", "Further pools of other chips."),
+    _entry(
+        "hardware.pools",
+        "Pools",
+        "Further chips of other kinds, which serve beside the main ones or take a role of a scheduler.",
+    ),
     _entry(
         "hardware.calibration", "Calibration", "Whose measurements set what the chip reaches of its peaks."
     ),
@@ -260,6 +264,11 @@ _FIELDS: Final = (
         "Load of the busiest expert rank of a prefill replica over the mean.",
     ),
     _entry(
+        "serving.scheduler.prefill.pool",
+        "Prefill chips",
+        "The pool of hardware.pools that prefills; main: the chips above.",
+    ),
+    _entry(
         "serving.scheduler.prefill.replica_count",
         "Prefill replicas",
         "Replicas that only prefill; auto deals the chips out so that the lesser pool carries most.",
@@ -303,6 +312,11 @@ _FIELDS: Final = (
         "serving.scheduler.decode.parallelism.expert_imbalance_ratio",
         "Decode imbalance",
         "Load of the busiest expert rank of a decode replica over the mean.",
+    ),
+    _entry(
+        "serving.scheduler.decode.pool",
+        "Decode chips",
+        "The pool of hardware.pools that decodes; main: the chips above.",
     ),
     _entry(
         "serving.scheduler.decode.replica_count",

@@ -28,6 +28,7 @@ from simcore.plan.serving import lane_pool
 from simcore.plan.slices import replica_hosts
 from simcore.plan.training import utilisation_term
 from simcore.plan.training_bands import training_bands
+from simcore.plan.types import PoolInputs
 from simcore.reliability import replica_availability_term
 from simcore.serving.apart import apart_metrics
 from simcore.serving.by_class import class_rows, promised_times
@@ -331,7 +332,7 @@ def _outcome(
     slo_ttft_s, slo_tpot_s = promised_times(workload.classes, workload.slo, requests.class_of)
     return serving_metrics(
         records,
-        [_use(serving, pool, did) for pool, did in zip(serving.pools, pool_totals, strict=True)],
+        [_use(*side, did) for side, did in zip(serving.sides, pool_totals, strict=True)],
         slo_ttft_s=slo_ttft_s,
         slo_tpot_s=slo_tpot_s,
         capacity_request_per_s=serving.capacity.value,
@@ -342,13 +343,14 @@ def _outcome(
     )
 
 
-def _use(serving: ServingPlan, pool: PoolPlan, totals: Totals) -> PoolUse:
+def _use(inputs: PoolInputs, pool: PoolPlan, totals: Totals) -> PoolUse:
     return PoolUse(
         totals=totals,
         table=pool.step_table,
         chips_per_lane=pool.parallelism.rank_chip_count // pool.parallelism.pp,
-        peak_flop_per_s=pool.chip.peak_flop_per_s(serving.inputs.weights_dtype),
+        peak_flop_per_s=pool.chip.peak_flop_per_s(inputs.weights_dtype),
         hbm_bytes_per_s=pool.chip.hbm_bytes_per_s,
+        request_fraction=inputs.request_fraction,
     )
 
 

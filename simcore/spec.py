@@ -134,13 +134,6 @@ def _message(path: str, alternatives: list[ErrorDetails]) -> Message:
             params={"got": repr(context.get("tag")), "allowed": str(context.get("expected_tags"))},
             path=f"{path}.kind",
         )
-    if kind == "too_long" and context.get("max_length") == 0:
-        return Message(
-            code="value.not_modelled",
-            template="got {got}; nothing of this kind is modelled, so leave it empty",
-            params={"got": got},
-            path=path,
-        )
     allowed = str(context.get("expected", ""))
     if kind == "literal_error" and len(alternatives) == 1 and " or " not in allowed:
         return Message(

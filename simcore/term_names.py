@@ -653,6 +653,7 @@ NAMES: Final[Mapping[str, str]] = {
     "mean_input_tokens": "Mean prompt",
     "lanes": "Batches in flight",
     "lanes_per_replica": "Batches in flight of a replica",
+    "request_fraction": "Share of the requests",
     "iteration_rest_s": "Rest of the iteration",
     "own_prompt_s": "Time of the own prompt",
     "front_end_s": "Front end",

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from simcore import glossary
 from simcore.analysis.resources import FIGURES, NOTICEABLE_RATIO, scaled_chip
 from simcore.analysis.training import double_training, training_closing, training_resources
+from simcore.catalog.types import Server
 from simcore.compute.steps import decode_shares
 from simcore.errors import Message
 from simcore.plan import Plan, PoolPlan, ServingPlan, TrainingPlan
@@ -131,13 +133,11 @@ def _resources(serving: ServingPlan) -> tuple[str, ...]:
 
 
 def double(serving: ServingPlan, resource: str, *, factor: float = 2.0) -> Doubling:
-    """The same pool with one resource `factor` times as large."""
+    """The same pools with one resource `factor` times as large, on every chip."""
     if resource == "scaleout":
-        server = serving.inputs.server
-        faster = replace(server, nic_bytes_per_s=server.nic_bytes_per_s * factor)
-        after = rebuilt(serving, serving.pool.chip, server=faster)
+        after = rebuilt(serving, server=partial(_with_faster_nics, factor=factor))
     else:
-        after = rebuilt(serving, scaled_chip(serving.pool.chip, resource, factor))
+        after = rebuilt(serving, chip=partial(scaled_chip, resource=resource, factor=factor))
     return Doubling(
         resource=resource,
         gain_ratio=_ratio(after.capacity.value, serving.capacity.value),
@@ -145,6 +145,10 @@ def double(serving: ServingPlan, resource: str, *, factor: float = 2.0) -> Doubl
         prefill_step_ratio=_ratio(_prefill_s(after), _prefill_s(serving)),
         next_bottleneck=after.pool.bound,
     )
+
+
+def _with_faster_nics(server: Server, *, factor: float) -> Server:
+    return replace(server, nic_bytes_per_s=server.nic_bytes_per_s * factor)
 
 
 def _prefill_s(serving: ServingPlan) -> float:

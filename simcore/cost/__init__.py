@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from simcore.cost.bill import BillRow, bill_of_materials
 from simcore.cost.capex import saving_bounds, saving_fraction
+from simcore.cost.energy import Machines
 from simcore.cost.model import CostModel, cost_model, full_load, switch_for
 from simcore.cost.spec import Alternative, EconomicsSpec
 
@@ -12,6 +13,7 @@ __all__ = [
     "BillRow",
     "CostModel",
     "EconomicsSpec",
+    "Machines",
     "bill_of_materials",
     "cost_model",
     "full_load",

@@ -12,11 +12,12 @@ fibre: that line is then left out rather than called unpriced.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from simcore.catalog.types import Chip, OpticalSwitch, Price, PriceBook, Server, Switch
+from simcore.catalog.types import OpticalSwitch, Price, PriceBook, Switch
+from simcore.cost.energy import Machines, host_power_term
 from simcore.fabric import Fabric
 from simcore.why import LeafKind, Term, ceil, constant, leaf
 
@@ -81,9 +82,7 @@ class BillRow:
 
 def bill_of_materials(
     *,
-    chip: Chip,
-    server: Server,
-    chip_count: int,
+    machines: Sequence[Machines],
     fabric: Fabric,
     book: PriceBook,
     fabric_book: PriceBook,
@@ -91,18 +90,16 @@ def bill_of_materials(
     optical_switch: OpticalSwitch | None = None,
     power_w: Mapping[str, float] | None = None,
 ) -> tuple[BillRow, ...]:
-    """All lines, compute first; `power_w` gives each item's power by key prefix."""
+    """All lines, compute first; `power_w` gives the power of each item of the network by key prefix."""
     power = power_w or {}
     return (
-        *_compute_rows(chip, server, chip_count, book, power),
+        *(row for one in machines for row in _compute_rows(one, book)),
         *_network_rows(fabric, fabric_book, switch, optical_switch, power),
     )
 
 
-def _compute_rows(
-    chip: Chip, server: Server, chip_count: int, book: PriceBook, power: Mapping[str, float]
-) -> list[BillRow]:
-    chips = leaf(chip_count, "chip_count", path="hardware.chip_count")
+def _compute_rows(machines: Machines, book: PriceBook) -> list[BillRow]:
+    chip, server, chips = machines.chip, machines.server, machines.chips
     servers = chips
     if server.chips_per_server > 1:
         servers = ceil(chips / server.leaf("chips_per_server"))
@@ -121,7 +118,7 @@ def _compute_rows(
             count=count,
             price=book.get(item),
             book=book.name,
-            power_w=power.get(label, 0.0),
+            power_w=host_power_term(machines).value if label == "servers" else 0.0,
         )
         for item, label, count in lines
         if count.value

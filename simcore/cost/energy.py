@@ -9,6 +9,7 @@ Where the catalog has no switch of the radix: 18 W per port and 9.3 W per transc
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from simcore.catalog.types import Chip, Optic, OpticalSwitch, Server, Switch
 from simcore.fabric import Fabric
@@ -23,20 +24,32 @@ OCS_POWER_W = 108.0
 IMPLIED = "implied by 4.7 MW for a 32k-GPU three-tier Clos (arXiv 2307.12169, second-hand)"
 
 
-def chip_power_term(chip: Chip, chip_count: int, utilisation: Term) -> Term:
-    """All chips at a utilisation of 0 to 1."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machines:
+    """Equal chips in equal servers."""
+
+    chip: Chip
+    server: Server
+    chip_count: int
+    path: str = "hardware"  # where the scenario describes them
+
+    @property
+    def chips(self) -> Term:
+        return leaf(self.chip_count, "chip_count", path=f"{self.path}.chip_count")
+
+
+def chip_power_term(machines: Machines, utilisation: Term) -> Term:
+    """All chips of one kind at a utilisation of 0 to 1."""
     idle = _assumed(IDLE_TDP_FRACTION, "idle_tdp_fraction", "an idle accelerator draws 10 to 20 % of its TDP")
     loaded = _assumed(LOADED_TDP_FRACTION, "loaded_tdp_fraction", "inference and training draw below TDP")
-    chips = leaf(chip_count, "chip_count", path="hardware.chip_count")
     share = (idle + (loaded - idle) * utilisation).named("tdp_fraction")
-    return (chips * chip.leaf("tdp_w") * share).named("chips_w")
+    return (machines.chips * machines.chip.leaf("tdp_w") * share).named("chips_w")
 
 
-def host_power_term(server: Server, chip_count: int) -> Term:
+def host_power_term(machines: Machines) -> Term:
     """Chassis without chips: CPUs, memory, NICs, fans."""
-    chips = leaf(chip_count, "chip_count", path="hardware.chip_count")
-    servers = ceil(chips / server.leaf("chips_per_server")).named("server_count")
-    return (servers * server.leaf("host_power_w")).named("hosts_w")
+    servers = ceil(machines.chips / machines.server.leaf("chips_per_server")).named("server_count")
+    return (servers * machines.server.leaf("host_power_w")).named("hosts_w")
 
 
 def network_power_terms(

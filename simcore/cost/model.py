@@ -6,14 +6,20 @@ full-load figure and the simulation for the measured one with the same expressio
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from simcore.catalog.types import Chip, Optic, OpticalSwitch, Price, PriceBook, Server, Switch
 from simcore.cost.bill import BillRow, bill_of_materials
 from simcore.cost.capex import capex_term, priced_fraction_term
-from simcore.cost.energy import chip_power_term, host_power_term, network_power_term, network_power_terms
+from simcore.cost.energy import (
+    Machines,
+    chip_power_term,
+    host_power_term,
+    network_power_term,
+    network_power_terms,
+)
 from simcore.cost.opex import (
     energy_usd_per_hour,
     floor_usd_per_hour,
@@ -24,6 +30,7 @@ from simcore.cost.opex import (
 from simcore.cost.spec import EconomicsSpec
 from simcore.errors import Message
 from simcore.fabric import Fabric
+from simcore.fabric.base import sum_of
 from simcore.why import LeafKind, Term, leaf, total
 
 
@@ -32,8 +39,7 @@ class CostModel:
     """Prices and power of the whole cluster, before it is known how busy it is."""
 
     economics: EconomicsSpec
-    chip: Chip
-    chip_count: int
+    machines: tuple[Machines, ...]
     bill: tuple[BillRow, ...]
     hosts_power: Term
     network_power: Term
@@ -63,8 +69,10 @@ class CostModel:
         return found.named("compute_capex_usd") if found else None
 
     def it_power(self, utilisation: Term) -> Term:
-        chips = chip_power_term(self.chip, self.chip_count, utilisation)
-        return total(chips, self.hosts_power, self.network_power).named("it_power_w")
+        return total(self._chips_power(utilisation), self.hosts_power, self.network_power).named("it_power_w")
+
+    def _chips_power(self, utilisation: Term) -> Term:
+        return sum_of([chip_power_term(one, utilisation) for one in self.machines]).named("chips_w")
 
     def power(self, utilisation: Term) -> Term:
         pue = leaf(self.economics.pue, "pue", path="economics.pue")
@@ -81,9 +89,9 @@ class CostModel:
     def compute_tco(self, utilisation: Term) -> Term:
         """Chips, servers, their energy and floor; no network: the base of the waiting tax."""
         pue = leaf(self.economics.pue, "pue", path="economics.pue")
-        watts = chip_power_term(self.chip, self.chip_count, utilisation) + self.hosts_power
+        watts = self._chips_power(utilisation) + self.hosts_power
         energy = energy_usd_per_hour(watts * pue, self.economics)
-        full = chip_power_term(self.chip, self.chip_count, full_load()) + self.hosts_power
+        full = self._chips_power(full_load()) + self.hosts_power
         floor = floor_usd_per_hour(full, self.plant_usd_per_w)
         running = energy if floor is None else energy + floor
         return tco_usd_per_year(self.compute_capex, running, self.economics).named("compute_tco_usd_per_year")
@@ -156,7 +164,7 @@ class CostModel:
 
     @property
     def warnings(self) -> tuple[Message, ...]:
-        unpriced = [row.label.replace("_", " ") for row in self.bill if not row.priced]
+        unpriced = dict.fromkeys(row.label.replace("_", " ") for row in self.bill if not row.priced)
         if not unpriced:
             return ()
         return (
@@ -170,8 +178,11 @@ class CostModel:
 
     def bill_table(self, utilisation: Term | None = None) -> list[dict[str, Any]]:
         """The result's `bill` table; chips draw what this utilisation says."""
-        chips_w = chip_power_term(self.chip, self.chip_count, utilisation or full_load()).value
-        return [row.as_dict() | ({"power_w": chips_w} if row.label == "chips" else {}) for row in self.bill]
+        used = utilisation or full_load()
+        chips_w = iter([chip_power_term(one, used).value for one in self.machines])
+        return [
+            row.as_dict() | ({"power_w": next(chips_w)} if row.label == "chips" else {}) for row in self.bill
+        ]
 
 
 def full_load() -> Term:
@@ -191,31 +202,25 @@ def cost_model(
     switch: Switch | None = None,
     optic: Optic | None = None,
     optical_switch: OpticalSwitch | None = None,
+    further: Sequence[Machines] = (),
 ) -> CostModel:
-    """Bring catalog entries, prices and fabric together."""
+    """Bring catalog entries, prices and fabric together; `further` are the chips of other pools."""
     network = network_power_terms(fabric, switch=switch, optic=optic, optical_switch=optical_switch)
-    hosts = host_power_term(server, chip_count)
-    power: Mapping[str, float] = {
-        "servers": hosts.value,
-        **{label: term.value for label, term in network.items()},
-    }
+    machines = (Machines(chip=chip, server=server, chip_count=chip_count), *further)
     bill = bill_of_materials(
-        chip=chip,
-        server=server,
-        chip_count=chip_count,
+        machines=machines,
         fabric=fabric,
         book=book,
         fabric_book=fabric_book,
         switch=switch,
         optical_switch=optical_switch,
-        power_w=power,
+        power_w={label: term.value for label, term in network.items()},
     )
     return CostModel(
         economics=economics,
-        chip=chip,
-        chip_count=chip_count,
+        machines=machines,
         bill=bill,
-        hosts_power=hosts,
+        hosts_power=sum_of([host_power_term(one) for one in machines]).named("hosts_w"),
         network_power=network_power_term(network),
         plant_usd_per_w=_plant(book.get("power_w"), book),
     )

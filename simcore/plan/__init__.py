@@ -8,18 +8,17 @@ system cannot exist or cannot hold its work.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from simcore.catalog import Catalog, default_catalog
 from simcore.catalog.catalog import CLASS_DEFAULT
-from simcore.catalog.types import Chip, LlmArchitecture
-from simcore.cost import CostModel, cost_model, switch_for
+from simcore.catalog.types import LlmArchitecture
+from simcore.cost import CostModel, Machines, cost_model, switch_for
 from simcore.errors import InputError, Message
 from simcore.fabric import Fabric, build_fabric
 from simcore.memory.allocators import READS_TRUE_LENGTH, AllocatorKind
 from simcore.memory.engines import engine_constants
+from simcore.parallelism import Parallelism
 from simcore.plan.bands import extrapolation
 from simcore.plan.closed_forms import (
     cluster_tables,
@@ -29,16 +28,17 @@ from simcore.plan.closed_forms import (
     pool_terms,
 )
 from simcore.plan.digest import ENGINE_VERSION, digest_of
-from simcore.plan.disaggregated import Resolve, plan_apart
+from simcore.plan.disaggregated import plan_apart
 from simcore.plan.kv_tiers import tier_warnings
 from simcore.plan.lockstep import lockstep_ratio
 from simcore.plan.prefixes import check_prefix_caching, prefix_warnings
 from simcore.plan.requests import requests_of
-from simcore.plan.resolve import Hardware, length_warnings, resolve_hardware, resolve_model
-from simcore.plan.serving import build_pool, resolve_parallelism
+from simcore.plan.resolve import Hardware, OwnedChips, length_warnings, resolve_hardware, resolve_model
+from simcore.plan.serving import resolve_parallelism
 from simcore.plan.sessions import session_warnings
 from simcore.plan.slices import plan_slices
 from simcore.plan.speculation import speculation_warnings
+from simcore.plan.together import plan_together, unlike_warnings
 from simcore.plan.training import (
     TrainingPlan,
     plan_training,
@@ -51,7 +51,7 @@ from simcore.plan.training_bands import training_extrapolation
 from simcore.plan.types import OperatingPoint, Plan, PoolInputs, PoolPlan, ServingPlan
 from simcore.plan.unused import unused_inputs
 from simcore.scenario import Scenario
-from simcore.scenario.schema import Workload
+from simcore.scenario.schema import Serving, Workload
 from simcore.serving.schedulers.disaggregated import Disaggregated
 from simcore.serving.speculation import DraftModel, Speculative
 from simcore.workload.arrivals import ArrivalPreset, Trace
@@ -72,7 +72,7 @@ def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | No
     hardware = resolve_hardware(scenario, catalog)
     fabric = build_fabric(
         hardware.topology,
-        chip_count=scenario.hardware.chip_count,
+        chip_count=hardware.chip_count,
         server=hardware.server,
         scaleup_bytes_per_s=hardware.chip.scaleup_bytes_per_s,
     )
@@ -130,6 +130,10 @@ def _cost(scenario: Scenario, catalog: Catalog, hardware: Hardware, fabric: Fabr
         fabric_book=catalog.price_book(hardware.topology.price_book, path="topology.price_book"),
         switch=switch_for(catalog.switches, radix=radix, port_bytes_per_s=fabric.link_bytes_per_s),
         optical_switch=catalog.optical_switches["palomar-136"] if fabric.ocs_count else None,
+        further=[
+            Machines(chip=pool.chip, server=pool.server, chip_count=pool.chip_count, path=pool.path)
+            for pool in hardware.pools[1:]
+        ],
     )
 
 
@@ -151,24 +155,27 @@ def _serving(
 ) -> tuple[ServingPlan | None, list[Message]]:
     if scenario.workload.kind != "serving":
         return None, []
-    spec, chip_count = scenario.serving, scenario.hardware.chip_count
+    spec = scenario.serving
     check_prefix_caching(spec.kv, hashed=scenario.workload.sessions is None)
     architecture, warnings = resolve_model(scenario.model, catalog)
     engine = engine_constants(spec.engine)
     weights_dtype = architecture.weights_dtype if spec.weights_dtype == "auto" else spec.weights_dtype
     kv_dtype = (architecture.kv_dtype or "bf16") if spec.kv.dtype == "auto" else spec.kv.dtype
     draft = _draft(spec.speculative, catalog)
-    resolve = partial(
-        resolve_parallelism,
-        architecture=architecture,
-        chip=hardware.chip,
-        server=hardware.server,
-        chip_count=chip_count,
-        engine=engine,
-        weights_dtype=weights_dtype,
-        kv_dtype=kv_dtype,
-        draft=draft,
-    )
+
+    def resolve(wanted: Serving, chips: OwnedChips) -> Parallelism:
+        return resolve_parallelism(
+            wanted,
+            architecture=architecture,
+            chip=chips.chip,
+            server=chips.server,
+            chip_count=chips.chip_count,
+            engine=engine,
+            weights_dtype=weights_dtype,
+            kv_dtype=kv_dtype,
+            draft=draft,
+        )
+
     requests = requests_of(scenario, architecture.max_position, seed=scenario.run.seed, trace=trace)
     inputs = PoolInputs(
         architecture=architecture,
@@ -187,8 +194,8 @@ def _serving(
         draft=draft,
         other_chips=catalog.chips,
     )
-    planner = plan_apart if isinstance(spec.scheduler, Disaggregated) else _plan_together
-    planned = planner(inputs, hardware.chip, chip_count=chip_count, resolve=resolve)
+    planner = plan_apart if isinstance(spec.scheduler, Disaggregated) else plan_together
+    planned = planner(inputs, {pool.name: pool for pool in hardware.pools}, resolve)
     return planned, [
         *warnings,
         *extrapolation(planned),
@@ -198,17 +205,9 @@ def _serving(
         *session_warnings(spec, requests),
         *tier_warnings(spec.kv),
         *speculation_warnings(planned.pool),
+        *unlike_warnings(planned),
         *_serving_warnings(planned, spec.kv.allocator),
     ]
-
-
-def _plan_together(common: PoolInputs, chip: Chip, *, chip_count: int, resolve: Resolve) -> ServingPlan:
-    """One pool of equal replicas."""
-    spec, parallelism = common.spec, resolve(common.spec)
-    replicas = _replica_count(spec.replica_count, parallelism.replica_chip_count, chip_count)
-    inputs = replace(common, parallelism=parallelism, replica_count=replicas)
-    pool = build_pool(inputs, chip)
-    return ServingPlan(inputs=inputs, pool=pool, idle_chip_count=chip_count - pool.chip_count)
 
 
 def _draft(spec: Speculative | None, catalog: Catalog) -> LlmArchitecture | None:
@@ -216,24 +215,6 @@ def _draft(spec: Speculative | None, catalog: Catalog) -> LlmArchitecture | None
     if not isinstance(spec, DraftModel):
         return None
     return catalog.model(spec.model, path="serving.speculative.model")
-
-
-def _replica_count(wanted: int | str, replica_chip_count: int, chip_count: int) -> int:
-    most = chip_count // replica_chip_count
-    if not isinstance(wanted, int):
-        return max(1, most)
-    if wanted > most:
-        raise InputError.at(
-            "serving.replica_count",
-            "replicas.too_many",
-            "{got} replicas of {each} chips need {needed}, and {owned} are owned; use at most {allowed}",
-            got=wanted,
-            each=replica_chip_count,
-            needed=wanted * replica_chip_count,
-            owned=chip_count,
-            allowed=most,
-        )
-    return wanted
 
 
 def _trace_warnings(trace: TraceTable | None) -> list[Message]:
@@ -302,6 +283,18 @@ def _idle(planned: ServingPlan) -> Message:
             },
             path="hardware.chip_count",
         )
+    if planned.beside:
+        return Message(
+            code="chips.idle_pools",
+            template="{idle} of {owned} chips are idle: {replicas} replicas on {pools} pools use the rest",
+            params={
+                "idle": idle,
+                "owned": owned,
+                "replicas": planned.replica_count,
+                "pools": len(planned.pools),
+            },
+            path="hardware.chip_count",
+        )
     return Message(
         code="chips.idle",
         template="{idle} of {owned} chips are idle: {replicas} replica(s) of {each} use the rest",
@@ -350,11 +343,12 @@ def _resolved(hardware: Hardware, fabric: Fabric, serving: ServingPlan | None) -
     found: dict[str, Any] = {
         "hardware.server": hardware.server.slug,
         "hardware.calibration": hardware.calibration.slug,
+        **{f"{pool.path}.server": pool.server.slug for pool in hardware.pools[1:]},
     }
     for key, value in hardware.topology.model_dump(mode="json").items():
         found[f"topology.{key}"] = _chosen(key, value, fabric)
     if serving is not None:
-        for pool in serving.pools:
+        for pool in serving.pools[: 1 if serving.beside else None]:
             found |= _resolved_pool(pool)
         found |= {
             "serving.max_model_len": min(pool.kv.max_model_len for pool in serving.pools),
@@ -404,6 +398,7 @@ def _digest(
         hardware.calibration,
         hardware.topology.model_dump(mode="json"),
         cost.bill,
+        *(each for pool in hardware.pools[1:] for each in (pool.chip, pool.server, pool.calibration)),
     ]
     if serving is not None:
         entries += [

@@ -17,7 +17,7 @@ from typing import Any, Final
 from simcore.catalog.kernels import Residuals
 from simcore.catalog.types import Calibration
 from simcore.errors import Message, Phrases
-from simcore.plan.types import ServingPlan
+from simcore.plan.types import PoolInputs, PoolPlan, ServingPlan
 
 LEVEL: Final = 0.9
 _EAGER: Final = "vLLM 0.2"
@@ -132,6 +132,11 @@ def _beyond(serving: ServingPlan) -> list[Message]:
     return found
 
 
+def _at_work(serving: ServingPlan, phase: str) -> tuple[PoolInputs, PoolPlan]:
+    """The replicas that a time is of: prompts are computed on the first pool that a request passes."""
+    return serving.sides[0] if phase == "ttft" else (serving.inputs, serving.pool)
+
+
 def _is_plain(serving: ServingPlan) -> bool:
     arch = serving.inputs.architecture
     return not (arch.is_moe or arch.is_mla or arch.recurrent_layers or arch.context_groups)
@@ -139,7 +144,8 @@ def _is_plain(serving: ServingPlan) -> bool:
 
 def _step_band(serving: ServingPlan, phase: str) -> Band:
     band = _of(*_nearest(serving, phase))
-    calibration, arch = serving.inputs.calibration, serving.inputs.architecture
+    inputs, pool = _at_work(serving, phase)
+    calibration, arch = inputs.calibration, inputs.architecture
     if arch.is_moe:
         experts = _expert_residuals(calibration, serving.inputs.weights_dtype)
         if experts is None:
@@ -151,7 +157,7 @@ def _step_band(serving: ServingPlan, phase: str) -> Band:
         else:
             known = Message(code="band.experts", template="residuals of expert layers")
             band = band.widened(experts.p5_ratio, experts.p95_ratio, known)
-    if serving.pool.chip.vendor != "NVIDIA":
+    if pool.chip.vendor != "NVIDIA":
         other = Message(code="band.other_vendor", template="another vendor's chip, an assumption")
         band = band.widened(1 / _OTHER_VENDOR_RATIO, _OTHER_VENDOR_RATIO, other)
     beyond = [] if calibration.step_range is None else _beyond(serving)
@@ -162,7 +168,7 @@ def _step_band(serving: ServingPlan, phase: str) -> Band:
 
 def _nearest(serving: ServingPlan, phase: str) -> tuple[Message, Residuals]:
     """The regime whose residuals stand for this engine and chip, and how it is named."""
-    calibration, engine = serving.inputs.calibration, serving.inputs.engine
+    calibration, engine = _at_work(serving, phase)[0].calibration, serving.inputs.engine
     own = {
         name.removeprefix(f"{phase}."): found
         for name, found in calibration.residuals.items()
@@ -224,7 +230,7 @@ def _of(regime: Message, residuals: Residuals) -> Band:
 
 def _prefill_band(serving: ServingPlan) -> Band:
     """Prompts alone were measured on the eager engine of 2023 only; elsewhere their products stand for them."""
-    calibration, engine = serving.inputs.calibration, serving.inputs.engine
+    calibration, engine = _at_work(serving, "ttft")[0].calibration, serving.inputs.engine
     eager = calibration.residuals.get(f"prefill.{_EAGER}")
     if engine.name == _EAGER and eager is not None:
         prefills = Message(

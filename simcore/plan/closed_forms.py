@@ -20,6 +20,7 @@ from simcore.plan.operators import movement_terms, operator_tables
 from simcore.plan.resolve import Hardware
 from simcore.plan.serving import mean_batch
 from simcore.plan.slices import SlicePlan
+from simcore.plan.together import own_terms, together_terms
 from simcore.plan.types import ServingPlan
 from simcore.why import Term, constant, leaf, total
 
@@ -144,7 +145,8 @@ def pool_terms(serving: ServingPlan) -> dict[str, Term]:
         "memory.kv_token_capacity": _of_replica(serving, kv.token_capacity),
         "memory.kv_block_count": _of_replica(serving, kv.block_count),
         "memory.max_concurrency_at_max_len": _of_replica(serving, kv.max_concurrency),
-        **pool.terms,
+        **own_terms(serving),
+        **together_terms(serving),
         **_imbalance_terms(serving),
         **apart_terms(serving),
         **_lockstep_terms(serving),

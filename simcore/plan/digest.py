@@ -16,6 +16,7 @@ from simcore.catalog.calibrations import is_file
 from simcore.catalog.types import Calibration, Entity
 from simcore.remembered import remembered
 from simcore.scenario import Scenario
+from simcore.serving.schedulers.disaggregated import MAIN_POOL
 
 ENGINE_VERSION = "0.1.0"
 
@@ -28,6 +29,10 @@ def digest_of(scenario: Scenario, *entries: Any) -> str:
         del document["serving"]["speculative"]  # a field of later versions leaves older digests as they were
     if document["workload"]["sessions"] is None:  # as before there were any
         del document["workload"]["sessions"]
+    for role in ("prefill", "decode"):
+        own = document["serving"]["scheduler"].get(role, {})
+        if own.get("pool") == MAIN_POOL:
+            del own["pool"]
     if is_file(document["hardware"]["calibration"]):
         del document["hardware"]["calibration"]
     parts = [

@@ -7,17 +7,19 @@ open, the chips are dealt out so that this least is greatest.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 
 from simcore.catalog.types import Chip, Server
 from simcore.errors import InfeasibleError, InputError, Message, TrimtabError
-from simcore.parallelism import Parallelism
+from simcore.plan.chip_pools import Pools, Resolve, chosen, on_pool, placed
 from simcore.plan.kv_tiers import kv_bytes_per_token_per_chip
+from simcore.plan.resolve import OwnedChips
 from simcore.plan.serving import build_pool, lane_network
+from simcore.plan.together import shared_out
 from simcore.plan.types import KvLinkPlan, PoolInputs, PoolPlan, PrefillPlan, ServingPlan
 from simcore.scenario.schema import Serving
 from simcore.serving.estimate import HIGHEST_LOAD, apart_latency_terms
@@ -30,55 +32,71 @@ from simcore.workload.requests import Requests
 KV_LATENCY_S: Final = 1e-3  # assumption: one hop through the proxy, and the exchange of addresses
 _PATH: Final = "serving.scheduler"
 _Apart = Literal["prefill", "decode"]
-Resolve = Callable[[Serving], Parallelism]
+_ROLES: Final[tuple[_Apart, _Apart]] = ("prefill", "decode")
+_Side = tuple[PoolInputs, Chip]
 
 
-def plan_apart(common: PoolInputs, chip: Chip, *, chip_count: int, resolve: Resolve) -> ServingPlan:
-    """Both pools. `common` is what they share; `resolve` cuts the model for a pool's own spec.
+def plan_apart(common: PoolInputs, pools: Pools, resolve: Resolve) -> ServingPlan:
+    """Both roles, each on the pool that it names. `common` is what they share; `resolve` cuts the model for a role's
+    own spec and chips.
 
     Raises InputError or InfeasibleError where they do not fit side by side.
     """
     scheduler = common.spec.scheduler
     assert isinstance(scheduler, Disaggregated), "asked only where the scheduler says so"
     _check_pages(common.spec)
-    sides = {role: _alone(common, role, resolve) for role in ("prefill", "decode")}
-    pools = {role: _built(inputs, chip) for role, inputs in sides.items()}
-    counts = _dealt(scheduler, pools, chip_count)
-    return joined(
-        scheduler,
-        chip,
-        replace(sides["prefill"], replica_count=counts[0]),
-        replace(sides["decode"], replica_count=counts[1]),
-        chip_count=chip_count,
+    chips = {role: chosen(pools, getattr(scheduler, role).pool, f"{_PATH}.{role}.pool") for role in _ROLES}
+    sides = {role: _alone(common, role, chips[role], resolve) for role in _ROLES}
+    alone = {role: _built(sides[role], chips[role].chip, chips[role]) for role in _ROLES}
+    counts = _dealt(scheduler, alone, chips)
+    prefill, decode = (
+        (replace(sides[role], replica_count=count), chips[role].chip)
+        for role, count in zip(_ROLES, counts, strict=True)
     )
+    owned = sum(pool.chip_count for pool in pools.values())
+    return _joined(scheduler, prefill, decode, chip_count=owned)
 
 
-def joined(
-    scheduler: Disaggregated, chip: Chip, prefill: PoolInputs, decode: PoolInputs, *, chip_count: int
-) -> ServingPlan:
+def _joined(scheduler: Disaggregated, prefill: _Side, decode: _Side, *, chip_count: int) -> ServingPlan:
     """The plan of two pools whose replicas are counted."""
-    before, after = _built(prefill, chip), _built(decode, chip)
-    link = _link(scheduler, prefill, before, after, chip)
+    before, after = _built(*prefill), _built(*decode)
     return ServingPlan(
-        inputs=decode,
+        inputs=decode[0],
         pool=after,
         idle_chip_count=chip_count - before.chip_count - after.chip_count,
-        prefill=PrefillPlan(inputs=prefill, pool=before, link=link, scheduler=scheduler),
+        prefill=PrefillPlan(
+            inputs=prefill[0],
+            pool=before,
+            link=_link(scheduler, (prefill[0], before), (decode[0], after)),
+            scheduler=scheduler,
+        ),
     )
 
 
 def rebuilt(
-    serving: ServingPlan, chip: Chip, *, requests: Requests | None = None, server: Server | None = None
+    serving: ServingPlan,
+    *,
+    requests: Requests | None = None,
+    chip: Callable[[Chip], Chip] | None = None,
+    server: Callable[[Server], Server] | None = None,
 ) -> ServingPlan:
-    """The same replicas on another chip, in another server, or for other requests."""
-    changed: dict[str, Any] = {"requests": requests} if requests is not None else {}
-    if server is not None:
-        changed["server"] = server
-    sides = [replace(inputs, **changed) for inputs, _ in serving.sides]
-    if serving.prefill is None:
-        return replace(serving, inputs=sides[0], pool=build_pool(sides[0], chip))
-    owned = serving.chip_count + serving.idle_chip_count
-    return joined(serving.prefill.scheduler, chip, sides[0], sides[1], chip_count=owned)
+    """The same replicas for other requests, or with every pool's chip or server changed."""
+    sides = [
+        (
+            replace(
+                inputs,
+                requests=inputs.requests if requests is None else requests,
+                server=inputs.server if server is None else server(inputs.server),
+            ),
+            pool.chip if chip is None else chip(pool.chip),
+        )
+        for inputs, pool in serving.sides
+    ]
+    if serving.prefill is not None:
+        owned = serving.chip_count + serving.idle_chip_count
+        return _joined(serving.prefill.scheduler, sides[0], sides[1], chip_count=owned)
+    (inputs, own), *beside = shared_out(sides)
+    return replace(serving, inputs=inputs, pool=own, beside=tuple(beside))
 
 
 def apart_terms(serving: ServingPlan) -> dict[str, Term]:
@@ -162,21 +180,23 @@ def _check_pages(spec: Serving) -> None:
         )
 
 
-def _alone(common: PoolInputs, role: _Apart, resolve: Resolve) -> PoolInputs:
-    """One replica of a pool."""
+def _alone(common: PoolInputs, role: _Apart, chips: OwnedChips, resolve: Resolve) -> PoolInputs:
+    """One replica of a role."""
     spec = role_spec(common.spec, role)
     try:
-        parallelism = resolve(spec)
+        parallelism = resolve(spec, chips)
     except TrimtabError as error:
-        raise _at(error, common.spec, role) from None
-    return replace(common, role=role, spec=spec, parallelism=parallelism, replica_count=1)
+        raise on_pool(_at(error, common.spec, role), chips) from None
+    return replace(placed(common, chips), role=role, spec=spec, parallelism=parallelism, replica_count=1)
 
 
-def _built(inputs: PoolInputs, chip: Chip) -> PoolPlan:
+def _built(inputs: PoolInputs, chip: Chip, chips: OwnedChips | None = None) -> PoolPlan:
+    """Errors are at `chips`, where they are given."""
     try:
         return build_pool(inputs, chip)
     except TrimtabError as error:
-        raise _at(error, inputs.spec, inputs.role) from None
+        moved = _at(error, inputs.spec, inputs.role)
+        raise (moved if chips is None else on_pool(moved, chips)) from None
 
 
 def _at(error: TrimtabError, spec: Serving, role: str) -> TrimtabError:
@@ -195,15 +215,51 @@ def _at(error: TrimtabError, spec: Serving, role: str) -> TrimtabError:
     return type(error)(*(moved(message) for message in error.messages))
 
 
-def _dealt(scheduler: Disaggregated, pools: dict[str, PoolPlan], chip_count: int) -> tuple[int, int]:
-    """Replicas of each pool. Raises InfeasibleError where the chips do not hold one of each, or all that are asked."""
-    wanted = scheduler.prefill.replica_count, scheduler.decode.replica_count
-    each = pools["prefill"].chip_count, pools["decode"].chip_count
+def _dealt(
+    scheduler: Disaggregated, alone: Mapping[_Apart, PoolPlan], chips: Mapping[_Apart, OwnedChips]
+) -> tuple[int, int]:
+    """Replicas of each role, where `alone` has one of each. Raises InfeasibleError where the chips do not hold them."""
+    if chips["prefill"].name == chips["decode"].name:
+        return _dealt_out(scheduler, alone, chips["prefill"])
+    return _all_of(scheduler, "prefill", alone, chips), _all_of(scheduler, "decode", alone, chips)
+
+
+def _all_of(
+    scheduler: Disaggregated,
+    role: _Apart,
+    alone: Mapping[_Apart, PoolPlan],
+    chips: Mapping[_Apart, OwnedChips],
+) -> int:
+    """Replicas of a role that has a pool to itself: those that are asked for, or all that it holds."""
+    wanted, own, each = getattr(scheduler, role).replica_count, chips[role], alone[role].chip_count
+    count: int = wanted if isinstance(wanted, int) else max(1, own.chip_count // each)
+    if count * each > own.chip_count:
+        raise InfeasibleError.at(
+            f"{own.path}.chip_count",
+            "disaggregated.too_few_in_pool",
+            "{count} {role} replica(s) of {each} chips need {needed} of pool {pool}, which has {got}; own {needed}, or "
+            "lower the replica count or tp",
+            count=count,
+            role=role,
+            each=each,
+            needed=count * each,
+            pool=own.name,
+            got=own.chip_count,
+        )
+    return count
+
+
+def _dealt_out(
+    scheduler: Disaggregated, alone: Mapping[_Apart, PoolPlan], chips: OwnedChips
+) -> tuple[int, int]:
+    """Replicas of two roles that share a pool."""
+    wanted, chip_count = (scheduler.prefill.replica_count, scheduler.decode.replica_count), chips.chip_count
+    each = alone["prefill"].chip_count, alone["decode"].chip_count
     least = tuple(count if isinstance(count, int) else 1 for count in wanted)
     needed = least[0] * each[0] + least[1] * each[1]
     if needed > chip_count:
         raise InfeasibleError.at(
-            "hardware.chip_count",
+            f"{chips.path}.chip_count",
             "disaggregated.too_few_chips",
             "{prefill} prefill replica(s) of {each_prefill} and {decode} decode replica(s) of {each_decode} chips need "
             "{needed}, and {got} are owned; own {needed}, or lower a replica count or tp",
@@ -221,41 +277,31 @@ def _dealt(scheduler: Disaggregated, pools: dict[str, PoolPlan], chip_count: int
     seconds = (chip_count - firsts * each[0]) // each[1]
     if isinstance(wanted[1], int):
         seconds = np.full_like(firsts, wanted[1])
-    rates = [pool.operating_point.capacity_request_per_s for pool in pools.values()]
+    rates = [pool.operating_point.capacity_request_per_s for pool in (alone["prefill"], alone["decode"])]
     best = int(np.minimum(firsts * rates[0], seconds * rates[1]).argmax())
     return int(firsts[best]), int(seconds[best])
 
 
 def _link(
-    scheduler: Disaggregated, inputs: PoolInputs, prefill: PoolPlan, decode: PoolPlan, chip: Chip
+    scheduler: Disaggregated, prefill: tuple[PoolInputs, PoolPlan], decode: tuple[PoolInputs, PoolPlan]
 ) -> KvLinkPlan:
-    """Every chip of a replica sends, or takes, its own share of the KV at the same time."""
-    network = lane_network(inputs, chip)
-    used = prefill.chip_count + decode.chip_count
-    if scheduler.kv_link == "scaleup" and used > network.domain_size:
-        raise InputError.at(
-            f"{_PATH}.kv_link",
-            "disaggregated.no_scaleup_link",
-            "got scaleup, and {used} chips do not share one scale-up domain of {domain}; use scaleout",
-            used=used,
-            domain=network.domain_size,
-        )
-    rate = network.scaleup_bytes_per_s if scheduler.kv_link == "scaleup" else network.scaleout_bytes_per_s
-    if scheduler.kv_link_bytes_per_s != "auto":
-        rate = leaf(scheduler.kv_link_bytes_per_s, "kv_link_bytes_per_s", path=f"{_PATH}.kv_link_bytes_per_s")
+    """Every chip of a replica sends, or takes, its own share of the KV at the same time; the slower end binds."""
+    inputs, sides = prefill[0], (prefill, decode)
+    if scheduler.kv_link == "scaleup":
+        _check_one_domain(prefill, decode)
+    ends = [_end_s_per_token(pool, _end_bytes_per_s(scheduler, own, pool.chip)) for own, pool in sides]
     if scheduler.kv_link_latency_s == "auto":
         latency = leaf(
             KV_LATENCY_S, "kv_link_latency_s", kind="assumption", source="a proxy's hop and a handshake"
         )
     else:
         latency = leaf(scheduler.kv_link_latency_s, "kv_link_latency_s", path=f"{_PATH}.kv_link_latency_s")
-    ends = [_end_s_per_token(pool, rate) for pool in (prefill, decode)]
     tokens = leaf(
         float(inputs.requests.input_tokens.mean()), "mean_input_tokens", kind="derived", source="the requests"
     )
     sent = [
         constant(pool.lane_count, "lanes") / (tokens * end)
-        for pool, end in zip((prefill, decode), ends, strict=True)
+        for (_, pool), end in zip(sides, ends, strict=True)
     ]
     slower = max(ends, key=lambda end: end.value)
     return KvLinkPlan(
@@ -268,6 +314,36 @@ def _link(
         transfer_s=(tokens * slower + latency).named("kv_transfer_s"),
         capacity_request_per_s=minimum(*sent).named("kv_link_capacity_request_per_s"),
     )
+
+
+def _check_one_domain(prefill: tuple[PoolInputs, PoolPlan], decode: tuple[PoolInputs, PoolPlan]) -> None:
+    """Raises InputError where KV cannot pass from one role to the other over scale-up links."""
+    (inputs, before), (other, after) = prefill, decode
+    if inputs.chips != other.chips:
+        raise InputError.at(
+            f"{_PATH}.kv_link",
+            "disaggregated.pools_share_no_domain",
+            "got scaleup, and prefill is on pool {prefill} and decode on {decode}; use scaleout",
+            prefill=inputs.chips,
+            decode=other.chips,
+        )
+    used, domain = before.chip_count + after.chip_count, lane_network(inputs, before.chip).domain_size
+    if used > domain:
+        raise InputError.at(
+            f"{_PATH}.kv_link",
+            "disaggregated.no_scaleup_link",
+            "got scaleup, and {used} chips do not share one scale-up domain of {domain}; use scaleout",
+            used=used,
+            domain=domain,
+        )
+
+
+def _end_bytes_per_s(scheduler: Disaggregated, inputs: PoolInputs, chip: Chip) -> Term:
+    """What a chip of one end sends or takes."""
+    if scheduler.kv_link_bytes_per_s != "auto":
+        return leaf(scheduler.kv_link_bytes_per_s, "kv_link_bytes_per_s", path=f"{_PATH}.kv_link_bytes_per_s")
+    network = lane_network(inputs, chip)
+    return network.scaleup_bytes_per_s if scheduler.kv_link == "scaleup" else network.scaleout_bytes_per_s
 
 
 def _end_s_per_token(pool: PoolPlan, rate: Term) -> Term:

@@ -67,7 +67,8 @@ def expected_hit_fraction(inputs: PoolInputs, lane_block_count: int) -> float:
     kv, requests = inputs.spec.kv, inputs.requests
     if not kv.enable_prefix_caching:
         return 0.0
-    lanes = inputs.replica_count * inputs.parallelism.lanes_per_replica
+    own = inputs.replica_count * inputs.parallelism.lanes_per_replica
+    lanes = max(1, round(own / inputs.request_fraction))  # as if all were like these
     capacity = lane_block_count * kv.block_size // BLOCK_TOKENS
     if inputs.spec.router.kind in KEEPS_PREFIXES:
         lanes, capacity = 1, capacity * lanes

@@ -77,4 +77,4 @@ def _redrawn(scenario: Scenario, serving: ServingPlan, seed: int) -> ServingPlan
     if not are_drawn(scenario.workload):
         return serving
     requests = requests_of(scenario, serving.inputs.architecture.max_position, seed=seed)
-    return rebuilt(serving, serving.pool.chip, requests=requests)
+    return rebuilt(serving, requests=requests)

@@ -438,11 +438,12 @@ def _operating_point(
         reserved_blocks=None if promised is None else promised.blocks,
         cached_fraction=expected_hit_fraction(inputs, kept),
     )
-    offered = None if inputs.requests.concurrency else offered_request_per_s(requests)
+    share = inputs.request_fraction
+    offered = None if inputs.requests.concurrency else share * offered_request_per_s(requests)
     latency: dict[str, Term] = {}
     lane: LaneLoad | None = None
     if offered is None:
-        batch = curve.batch_of_users(requests.concurrency / lanes, _think_s(requests))
+        batch = curve.batch_of_users(share * requests.concurrency / lanes, _think_s(requests))
     else:
         batch = curve.batch_at(offered / lanes)
         lane = LaneLoad(

@@ -29,9 +29,9 @@ from simcore.serving.estimate import LaneLoad
 from simcore.serving.handover import KvLink
 from simcore.serving.pools import Role
 from simcore.serving.schedulers import SchedulerParameters
-from simcore.serving.schedulers.disaggregated import Disaggregated
+from simcore.serving.schedulers.disaggregated import MAIN_POOL, Disaggregated
 from simcore.serving.tiers import KvTiers
-from simcore.why import Term, leaf, minimum
+from simcore.why import Term, leaf, minimum, total
 from simcore.workload.requests import Requests
 
 CollectiveTier = Literal["scaleup", "scaleout"]
@@ -120,6 +120,8 @@ class PoolInputs:
     requests: Requests
     draft: LlmArchitecture | None  # the model that drafts, where one is named
     role: Role = "both"
+    chips: str = MAIN_POOL  # the name of the pool of chips
+    request_fraction: float = 1.0  # of all requests, what these replicas get
     other_chips: Mapping[str, Chip]  # what a suggestion may name where the model does not fit
 
 
@@ -144,18 +146,21 @@ class PrefillPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingPlan:
-    """The pool, what it was made from, and what is left over."""
+    """The pools, what they were made from, and what is left over."""
 
     inputs: PoolInputs
     pool: PoolPlan
     idle_chip_count: int
     prefill: PrefillPlan | None = None  # where `pool` only decodes
+    beside: tuple[tuple[PoolInputs, PoolPlan], ...] = ()  # unlike replicas that serve beside those of `pool`
 
     @property
     def sides(self) -> tuple[tuple[PoolInputs, PoolPlan], ...]:
-        """The pools in the order in which a request passes them."""
+        """The pools in the order in which a request passes them, or all that it may come to."""
         own = (self.inputs, self.pool)
-        return (own,) if self.prefill is None else ((self.prefill.inputs, self.prefill.pool), own)
+        if self.prefill is not None:
+            return (self.prefill.inputs, self.prefill.pool), own
+        return own, *self.beside
 
     @property
     def pools(self) -> tuple[PoolPlan, ...]:
@@ -171,7 +176,8 @@ class ServingPlan:
 
     @property
     def capacity(self) -> Term:
-        """Requests per second at saturation: what the least of the pools, and of the link between them, carries."""
+        """Requests per second at saturation: what the pools carry side by side, or the least of those that pass
+        requests on, and of the link between them."""
         each = [
             leaf(
                 pool.operating_point.capacity_request_per_s,
@@ -182,13 +188,13 @@ class ServingPlan:
             for pool in self.pools
         ]
         if self.prefill is None:
-            return each[0]
+            return each[0] if len(each) == 1 else total(*each)
         return minimum(*each, self.prefill.link.capacity_request_per_s)
 
     @property
     def front_end_s(self) -> float:
-        """Every pool has servers of its own in front."""
-        return sum(pool.step_table.front_end_s for pool in self.pools)
+        """Every pool has servers of its own in front; a mean request passes one of those that serve side by side."""
+        return sum(inputs.request_fraction * pool.step_table.front_end_s for inputs, pool in self.sides)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from simcore.errors import Message
 from simcore.fabric import Fabric
+from simcore.plan.chip_pools import idle_pools
 from simcore.plan.requests import is_drawn
 from simcore.scenario import Scenario
 from simcore.workload.arrivals import ArrivalPreset
@@ -81,6 +82,7 @@ def unused_inputs(scenario: Scenario, fabric: Fabric) -> list[Message]:
         *_expert_groups(scenario),
         *_slice_inputs(scenario),
         *_single_tier(scenario, fabric),
+        *idle_pools(scenario),
     ]
 
 

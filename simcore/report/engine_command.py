@@ -62,17 +62,23 @@ def vllm_command(plan: Plan) -> str:
         comments.append(
             "a proxy in front sends each prompt to a prefill server, then the request to a decode server"
         )
-    commands = [_command(model, inputs, pool) for inputs, pool in serving.sides]
+    if serving.beside:
+        comments.append("a router in front shares the requests among the servers of all pools")
+    several = len({inputs.chips for inputs, _ in serving.sides}) > 1
+    commands = [_command(model, inputs, pool, on_pool=several) for inputs, pool in serving.sides]
     return "\n".join([*(f"# {line}" for line in comments), *commands]) + "\n"
 
 
-def _command(model: str, inputs: PoolInputs, pool: PoolPlan) -> str:
+def _command(model: str, inputs: PoolInputs, pool: PoolPlan, *, on_pool: bool) -> str:
+    """`on_pool` says which chips the line is for."""
     lines = [
         f"vllm serve {shlex.quote(model)}",
         *(f"  {' '.join(words)}" for words in _options(inputs, pool)),
     ]
-    said = [] if pool.role == "both" else [f"# {pool.role}"]
-    return "\n".join([*said, " \\\n".join(lines)])
+    said: list[str] = [] if pool.role == "both" else [pool.role]
+    said += [f"on {pool.chip.name} of pool {inputs.chips}"] if on_pool else []
+    comment = [f"# {' '.join(said)}"] if said else []
+    return "\n".join([*comment, " \\\n".join(lines)])
 
 
 def _model(plan: Plan, serving: ServingPlan) -> tuple[str, list[str]]:

@@ -27,6 +27,7 @@ from simcore.serving.routers import Router
 from simcore.serving.routers.round_robin import RoundRobin
 from simcore.serving.schedulers import Scheduler
 from simcore.serving.schedulers.chunked_prefill import ChunkedPrefill
+from simcore.serving.schedulers.disaggregated import MAIN_POOL
 from simcore.serving.speculation import Speculative
 from simcore.spec import Spec, as_input_error
 from simcore.training import Training
@@ -36,10 +37,20 @@ from simcore.workload.lengths import Lengths, LogNormal
 from simcore.workload.sessions import Sessions
 
 MAX_CHIPS = 1_048_576
+MAX_POOLS = 8
 MAX_REQUESTS = 5_000_000
 MAX_REPLICATIONS = 32
 
 Slug = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[a-z0-9][a-z0-9.\-]*$")]
+
+
+class ChipPool(Spec):
+    """Further chips, of their own kind and in servers of their own, beside the main ones."""
+
+    name: Slug
+    chip: Slug
+    server: Slug = "auto"
+    chip_count: int = Field(ge=1, le=MAX_CHIPS)
 
 
 class Hardware(Spec):
@@ -50,9 +61,7 @@ class Hardware(Spec):
     server: Slug = "auto"
     calibration: str = Field(default="auto", min_length=1, max_length=400)  # "auto": the chip's own
     chip_count: int = Field(default=8, ge=1, le=MAX_CHIPS)
-    pools: tuple[Any, ...] = Field(
-        default=(), max_length=0
-    )  # one pool so far; the contract's empty list is read
+    pools: tuple[ChipPool, ...] = Field(default=(), max_length=MAX_POOLS)
 
 
 class ModelChoice(Spec):
@@ -149,6 +158,8 @@ class Scenario(Spec):
         _refuse_context_parallel_serving(scenario)
         _refuse_lengths_beside_a_trace(scenario)
         _refuse_sessions_beside_a_trace(scenario)
+        _refuse_pools_of_one_name(scenario)
+        _refuse_pools_that_train(scenario)
         return scenario
 
 
@@ -185,4 +196,29 @@ def _refuse_sessions_beside_a_trace(scenario: Scenario) -> None:
             "sessions.of_trace",
             "the trace brings the instant of each request, so no sessions can be drawn; remove sessions, or use "
             "arrivals of another kind",
+        )
+
+
+def _refuse_pools_of_one_name(scenario: Scenario) -> None:
+    """A role of a scheduler names its pool, and `main` is that of `hardware.chip`."""
+    taken = {MAIN_POOL}
+    for place, pool in enumerate(scenario.hardware.pools):
+        if pool.name in taken:
+            raise InputError.at(
+                f"hardware.pools.{place}.name",
+                "pools.name_taken",
+                "got {got!r}, which another pool has ({main} are the chips of hardware.chip); use another name",
+                got=pool.name,
+                main=MAIN_POOL,
+            )
+        taken.add(pool.name)
+
+
+def _refuse_pools_that_train(scenario: Scenario) -> None:
+    if scenario.workload.kind == "training" and scenario.hardware.pools:
+        raise InputError.at(
+            "hardware.pools",
+            "pools.training",
+            "got {count} pool(s); a training step runs on equal chips, so remove them or plan each alone",
+            count=len(scenario.hardware.pools),
         )

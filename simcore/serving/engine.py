@@ -75,7 +75,9 @@ class Engine:
         )
         if link is not None:
             enter_link(self._setup, link)
-        set_up(self._setup[0], router, self._entry_lane_count)
+        for head in self._setup:
+            if head.role != state.DECODE:  # the lanes that the router chooses among, of every pool
+                set_up(head, router, self._entry_lane_count)
         self._handover = empty_handover(len(requests), lane_counts[1] if link is not None else 0)
         share = max(1, -(-len(requests) // used))
         self._lanes, self._seats, self._room = empty_lanes(self._setup, share=share)

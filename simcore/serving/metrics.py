@@ -59,6 +59,7 @@ class PoolUse:
     chips_per_lane: int
     peak_flop_per_s: float
     hbm_bytes_per_s: float
+    request_fraction: float = 1.0  # of all requests, what comes to this pool
 
 
 def serving_metrics(
@@ -79,7 +80,7 @@ def serving_metrics(
     `session_count` requests are the first turns.
     """
     totals = Totals.of_all([use.totals for use in uses])
-    front_end_s = sum(use.table.front_end_s for use in uses)
+    front_end_s = sum(use.request_fraction * use.table.front_end_s for use in uses)
     got = served(records, Promise(ttft_s=slo_ttft_s, tpot_s=slo_tpot_s, front_end_s=front_end_s))
     metrics: dict[str, float | int | str] = {}
     cdfs: dict[str, dict[str, Floats]] = {}

@@ -7,7 +7,7 @@ open, the plan deals the chips out.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -15,10 +15,13 @@ from simcore.parallelism import Parallelism
 from simcore.serving.queue_order import QueueKind
 from simcore.spec import Spec
 
+MAIN_POOL: Final = "main"  # the name of the pool that `hardware.chip` describes
+
 
 class RolePool(Spec):
     """The replicas that prefill, or those that decode: their own cut of the model, batch and budget."""
 
+    pool: str = Field(default=MAIN_POOL, min_length=1, max_length=80)  # of hardware.pools, or the main chips
     parallelism: Parallelism | None = None  # None: serving.parallelism
     replica_count: Literal["auto"] | Annotated[int, Field(ge=1, le=1_048_576)] = "auto"
     max_num_seqs: Literal["auto"] | Annotated[int, Field(ge=1, le=65_536)] = "auto"

@@ -11,6 +11,7 @@ from simcore.catalog import default_catalog
 from simcore.cost import (
     CostModel,
     EconomicsSpec,
+    Machines,
     cost_model,
     full_load,
     saving_bounds,
@@ -185,3 +186,45 @@ def test_no_bounds_without_a_network() -> None:
 def test_wrong_economics_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         EconomicsSpec.model_validate(wrong)
+
+
+def test_chips_of_further_pools_are_bought_and_fed_at_their_own_figures() -> None:
+    """The fabric apart, a cluster of two kinds costs and draws what the two clusters do."""
+    fabric, book = (
+        fabric_of(RailOptimized(), 128, "nvidia-h100-sxm"),
+        default_catalog().price_book("default-2026"),
+    )
+    kinds = [
+        Machines(
+            chip=(chip := default_catalog().chip(slug)),
+            server=default_catalog().server(chip.default_server),
+            chip_count=64,
+            path=path,
+        )
+        for slug, path in (("nvidia-h100-sxm", "hardware"), ("nvidia-b200-sxm", "hardware.pools.0"))
+    ]
+
+    def priced(first: Machines, *further: Machines) -> CostModel:
+        return cost_model(
+            economics=EconomicsSpec(),
+            chip=first.chip,
+            server=first.server,
+            chip_count=first.chip_count,
+            fabric=fabric,
+            book=book,
+            fabric_book=book,
+            further=further,
+        )
+
+    both, alone = priced(*kinds), [priced(kind) for kind in kinds]
+    assert both.compute_capex is not None
+    assert both.compute_capex.value == pytest.approx(
+        sum(one.compute_capex.value for one in alone if one.compute_capex)
+    )
+    network = both.network_power.value
+    assert both.it_power(full_load()).value - network == pytest.approx(
+        sum(one.it_power(full_load()).value - network for one in alone)
+    )
+    chips = [row for row in both.bill_table() if row["label"] == "chips"]
+    assert [row["item"] for row in chips] == ["chip:nvidia-h100-sxm", "chip:nvidia-b200-sxm"]
+    assert chips[0]["power_w"] < chips[1]["power_w"]
