@@ -108,9 +108,9 @@ def _served_figure(rows: Sequence[Row]) -> dict[str, Any]:
     return style.figure(
         data,
         x=_splits_axis(rows, anchor="y3"),
-        y=style.axis(domain=[0.74, 1], rangemode="tozero", nticks=4),
-        yaxis2=_axis(data[1:2], TTFT, ticksuffix="s", domain=[0.39, 0.62]),
-        yaxis3=_axis(data[2:], TPOT, ticksuffix="s", domain=[0, 0.27]),
+        y=style.axis(domain=[0.74, 0.97], rangemode="tozero", nticks=4),
+        yaxis2=_axis(data[1:2], TTFT, ticksuffix="s", domain=[0.38, 0.58]),
+        yaxis3=_axis(data[2:], TPOT, ticksuffix="s", domain=[0, 0.23]),
         margin={"l": 56, "r": 16, "t": 28, "b": 36},
         annotations=titles,
     )
