@@ -35,7 +35,9 @@ def ways(scenario: SavedScenario) -> list[Way]:
 
 
 def all_splits(serving: ServingPlan) -> list[Split]:
-    """Every number of prefill replicas that leaves chips for a decode replica."""
+    """Every number of prefill replicas that leaves chips for a decode replica; none where each has chips of its own."""
+    if len({inputs.chips for inputs, _pool in serving.sides}) > 1:
+        return []
     owned = serving.chip_count + serving.idle_chip_count
     prefill, decode = (pool.parallelism.replica_chip_count for _inputs, pool in serving.sides)
     return [

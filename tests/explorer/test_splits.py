@@ -98,6 +98,14 @@ def test_replicas_that_leave_chips_idle_are_a_split_of_their_own(alice: User) ->
 
 
 @pytest.mark.django_db
+def test_where_each_has_chips_of_its_own_there_is_nothing_to_divide(alice: User) -> None:
+    document = apart(decode={"pool": "decode"})
+    document["hardware"]["pools"] = [{"name": "decode", "chip": "nvidia-h200-sxm", "chip_count": 2}]
+    scenario = actions.create_scenario(Viewer(user=alice), document)
+    assert [(variant.name, variant.refused) for variant in variants(scenario)] == [("4:2", ())]
+
+
+@pytest.mark.django_db
 def test_a_scenario_of_one_pool_has_no_splits_and_no_button(
     alice: User, as_alice: Client, work: Callable[[Run], Run]
 ) -> None:
