@@ -1,4 +1,6 @@
-"""Where queueing theory has a formula, the engine meets it: M/D/1, M/M/1, and the closed loop."""
+"""Where queueing theory has a formula, the engine meets it: M/D/1, M/M/1, processor sharing, and the closed loop."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -43,6 +45,35 @@ def test_it_is_an_m_m_1_queue_with_one_seat_and_exponential_answers(kind: str, l
     steps = stream(3, "answers").geometric(1 / mean, 200_000)
     queue_s = served_one_by_one(steps, load, kind)
     assert queue_s.mean() == pytest.approx(load * mean * STEP_S / (1 - load), rel=0.05)
+
+
+@pytest.mark.parametrize("kind", sorted(set(SCHEDULERS) - LEAVES_SEATS_EMPTY))
+@pytest.mark.parametrize("load", [0.3, 0.7])
+@pytest.mark.parametrize("spread", ["equal", "exponential"])
+def test_it_shares_a_processor_where_a_step_costs_its_sequences_alone(
+    kind: str, load: float, spread: str
+) -> None:
+    """M/G/1-PS: the mean stay is S / (1 - ρ) whatever the spread of the answers, S being an answer's cost alone.
+
+    A token is the quantum: with answers of 100, stays are whole steps to a few per cent.
+    """
+    mean, each_s, seats, count = 100, 1e-3, 2_000, 40_000
+    table = replace(
+        constant_table(0.0, max_tokens=4_096, max_sequences=seats), overhead_s_per_sequence=each_s
+    )
+    answers = (
+        stream(3, "answers").geometric(1 / mean, count) if spread == "exponential" else np.full(count, mean)
+    )
+    requests = Requests(
+        arrival_s=np.cumsum(stream(3, "arrivals").exponential(1.0, count)) * each_s * mean / load,
+        input_tokens=np.ones(count, np.int64),
+        output_tokens=answers,
+    )
+    run = engine(
+        requests, table, kind=kind, max_num_seqs=seats, max_num_batched_tokens=4_096, block_count=1_000_000
+    )
+    run.run()
+    assert run.records().e2e_s.mean() == pytest.approx(mean * each_s / (1 - load), rel=0.05)
 
 
 @pytest.mark.parametrize("kind", SCHEDULERS)
