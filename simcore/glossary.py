@@ -431,6 +431,35 @@ _FIELDS: Final = (
         "Draft model",
         "A smaller model with the same vocabulary, on the same chips.",
     ),
+    _entry("serving.autoscaling", "Autoscaling", "Replicas are started and given up as the load goes."),
+    _entry(
+        "serving.autoscaling.kind",
+        "Autoscaling",
+        "What the number of replicas follows: requests outstanding or KV blocks in use, by the rule of a Kubernetes "
+        "Horizontal Pod Autoscaler. Owned chips cost the same whether a replica runs on them or not.",
+    ),
+    _entry(
+        "serving.autoscaling.target",
+        "Target of a replica",
+        "What one replica is to carry: requests that run or wait, or the share of its KV blocks in use.",
+    ),
+    _entry("serving.autoscaling.min_replica_count", "Replicas, fewest", "Kept ready whatever the load."),
+    _entry(
+        "serving.autoscaling.max_replica_count",
+        "Replicas, most",
+        "Started at most; auto is as many as the owned chips hold.",
+    ),
+    _entry("serving.autoscaling.interval_s", "Time between looks", "How often the load is looked at."),
+    _entry(
+        "serving.autoscaling.startup_s",
+        "Start of a replica",
+        "From the decision until it takes requests: the machine, the weights, the compilation.",
+    ),
+    _entry(
+        "serving.autoscaling.scale_down_stabilization_s",
+        "Wait before giving up",
+        "A replica is given up when no look within this time wanted it.",
+    ),
     _entry(
         "serving.attention.kind",
         "Attention kernel",
@@ -741,6 +770,25 @@ _METRICS: Final = (
         "The acceptance rate at which drafts begin to pay at the mean batch.",
         better="down",
     ),
+    _entry(
+        "serving.autoscaling.ready_replica_count",
+        "Replicas ready",
+        "That take requests, over simulated time.",
+    ),
+    _entry(
+        "serving.autoscaling.replica_s",
+        "Replica-seconds",
+        "Time that replicas are starting, ready or finishing what they have, summed over them.",
+        better="down",
+    ),
+    _entry(
+        "serving.autoscaling.used_fraction",
+        "Share of replica time used",
+        "Of the time of as many replicas as there may be, what they are starting, ready or finishing.",
+        better="down",
+    ),
+    _entry("serving.autoscaling.scale_up_count", "Replicas started", "Over the run."),
+    _entry("serving.autoscaling.scale_down_count", "Replicas given up", "Over the run."),
     _entry("serving.e2e_s", "End to end", "From arrival to the last token.", better="down"),
     _entry(
         "serving.queue_s",

@@ -36,9 +36,11 @@ from simcore.serving.class_series import class_series
 from simcore.serving.engine import Engine
 from simcore.serving.estimate import disagreement
 from simcore.serving.intervals import mean_metrics, replication_rows, steady_rows
+from simcore.serving.latencies import Promise
 from simcore.serving.metrics import PoolUse, ServingMetrics, serving_metrics
 from simcore.serving.queue_order import starvation, waiting_line
-from simcore.serving.records import Records, Totals, Transfers
+from simcore.serving.records import Floats, Records, Replicas, Totals, Transfers
+from simcore.serving.scaling import scaling_metrics, slow_starts
 from simcore.serving.state import FINISHED
 from simcore.why import Term, simulated
 
@@ -170,6 +172,7 @@ class _Served:
     classes: Sequence[Mapping[str, float | int | str]]
     tiers: Sequence[Mapping[str, Any]]  # `kv_tiers` with their use, where the engine used any
     outcome: ServingMetrics
+    warnings: tuple[Message, ...]  # of starting replicas
     series: Mapping[str, Mapping[str, Any]]
 
 
@@ -196,6 +199,7 @@ def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEven
         tables["replications"] = replication_rows(measured)
     warnings = (
         *first.outcome.warnings,
+        *first.warnings,
         *disagreement(plan.metrics, metrics),
         *starvation(
             serving.sides[0][1].scheduler.queue, records, slo_ttft_s=plan.scenario.workload.slo.ttft_s
@@ -225,9 +229,11 @@ def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEven
 
 
 def _served(plan: Plan, serving: ServingPlan, emit: OnEvent) -> tuple[_Served, Records]:
-    series, records, pool_totals, transfers = _ran(plan, serving, emit)
+    ran = _ran(plan, serving, emit)
+    records, pool_totals = ran.records, ran.pool_totals
     totals = Totals.of_all(pool_totals)
-    outcome = _outcome(plan, serving, records, pool_totals)
+    promise = _promise(plan, serving)
+    outcome = _outcome(plan, serving, promise, records, pool_totals)
     chip_time = partition(plan, serving, outcome)
     tokens = totals.prefill_token_sum + totals.decode_sequence_sum
     found = _Served(
@@ -235,7 +241,8 @@ def _served(plan: Plan, serving: ServingPlan, emit: OnEvent) -> tuple[_Served, R
             **outcome.metrics,
             **_time_metrics(chip_time, outcome),
             "serving.replica_count": serving.replica_count,
-            **({} if transfers is None else apart_metrics(transfers, pool_totals)),
+            **({} if ran.transfers is None else apart_metrics(ran.transfers, pool_totals)),
+            **_scaled(serving, ran.replicas, totals),
             **tier_metrics(serving, totals, float(records.output_tokens[records.status == FINISHED].sum())),
         },
         chip_time=chip_time,
@@ -244,18 +251,42 @@ def _served(plan: Plan, serving: ServingPlan, emit: OnEvent) -> tuple[_Served, R
         classes=_class_rows(plan, serving, records, totals),
         tiers=tier_rows(serving, totals, plan.tables.get("kv_tiers", [])) if totals.tiers else [],
         outcome=outcome,
-        series=series,
+        warnings=() if ran.starting_count is None else slow_starts(records, ran.starting_count, promise),
+        series=ran.series,
     )
     return found, records
 
 
-def _ran(
-    plan: Plan, serving: ServingPlan, emit: OnEvent
-) -> tuple[dict[str, dict[str, Any]], Records, list[Totals], Transfers | None]:
-    """Series, records, totals by pool and transfers of an engine that is gone when they are read: it is as large."""
+def _scaled(serving: ServingPlan, use: Replicas | None, totals: Totals) -> dict[str, float | int]:
+    if use is None:
+        return {}
+    return scaling_metrics(use, replica_count=serving.replica_count, makespan_s=totals.makespan_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ran:
+    """What is kept of an engine, which is as large, and gone when this is read."""
+
+    series: dict[str, dict[str, Any]]
+    records: Records
+    pool_totals: list[Totals]
+    transfers: Transfers | None
+    replicas: Replicas | None
+    starting_count: Floats | None  # of replicas, at each arrival; with an autoscaler
+
+
+def _ran(plan: Plan, serving: ServingPlan, emit: OnEvent) -> _Ran:
     engine = _engine(plan, serving)
     series = _streamed(engine, len(serving.inputs.requests), emit)
-    return series, engine.records(), engine.pool_totals(), engine.transfers()
+    records, replicas = engine.records(), engine.replicas()
+    return _Ran(
+        series=series,
+        records=records,
+        pool_totals=engine.pool_totals(),
+        transfers=engine.transfers(),
+        replicas=replicas,
+        starting_count=None if replicas is None else engine.starting_at(records.arrival_s),
+    )
 
 
 def _serving_tables(serving: ServingPlan, runs: Sequence[_Served], records: Records) -> dict[str, Any]:
@@ -272,7 +303,8 @@ def _serving_tables(serving: ServingPlan, runs: Sequence[_Served], records: Reco
         found["kv_tiers"] = list(first.tiers)
     if serving.inputs.requests.turns is not None:  # later turns stand behind all first ones
         records = records.where(np.argsort(records.arrival_s, kind="stable"))
-    if steady := steady_rows(records, serving.front_end_s):
+    scaled = serving.inputs.spec.autoscaling is not None  # then nothing is steady while the load moves
+    if not scaled and (steady := steady_rows(records, serving.front_end_s)):
         found["steady_state"] = steady
     return found
 
@@ -291,6 +323,7 @@ def _engine(plan: Plan, serving: ServingPlan) -> Engine:
         reservation=pool.reservation,
         chains=prefix_chains(serving),
         admission=inputs.spec.admission,
+        autoscaling=inputs.spec.autoscaling,
         seed=plan.seed,
         line=waiting_line(
             pool.scheduler.queue,
@@ -325,16 +358,21 @@ def _streamed(engine: Engine, request_count: int, emit: OnEvent) -> dict[str, di
     }
 
 
+def _promise(plan: Plan, serving: ServingPlan) -> Promise:
+    workload = plan.scenario.workload
+    ttft_s, tpot_s = promised_times(workload.classes, workload.slo, serving.inputs.requests.class_of)
+    return Promise(ttft_s=ttft_s, tpot_s=tpot_s, front_end_s=serving.front_end_s)
+
+
 def _outcome(
-    plan: Plan, serving: ServingPlan, records: Records, pool_totals: Sequence[Totals]
+    plan: Plan, serving: ServingPlan, promise: Promise, records: Records, pool_totals: Sequence[Totals]
 ) -> ServingMetrics:
-    workload, requests = plan.scenario.workload, serving.inputs.requests
-    slo_ttft_s, slo_tpot_s = promised_times(workload.classes, workload.slo, requests.class_of)
+    requests = serving.inputs.requests
     return serving_metrics(
         records,
         [_use(*side, did) for side, did in zip(serving.sides, pool_totals, strict=True)],
-        slo_ttft_s=slo_ttft_s,
-        slo_tpot_s=slo_tpot_s,
+        slo_ttft_s=promise.ttft_s,
+        slo_tpot_s=promise.tpot_s,
         capacity_request_per_s=serving.capacity.value,
         closed_loop=requests.concurrency > 0,
         reservation=serving.pool.reservation,

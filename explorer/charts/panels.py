@@ -24,6 +24,7 @@ from explorer.charts import (
     offload,
     overview,
     reliability,
+    replicas,
     serving,
     serving_classes,
     serving_precision,
@@ -71,6 +72,7 @@ SERVING_KPIS: Final = (
     "serving.offered_load_ratio",
     "serving.preemption_count",
     "serving.replica_count",
+    "serving.autoscaling.used_fraction",
 )
 
 
@@ -110,8 +112,8 @@ FABRIC_STRIP: Final = (
 # Remarks that the model makes in passing; all other warnings stand out.
 REMARKS: Final = frozenset(
     {
-        "calibration.class_default", "chips.idle", "cost.unpriced", "fabric.guard_rail", "fabric.none_needed",
-        "input.no_effect", "pipeline.lanes", "reliability.small_job",
+        "autoscaling.owned", "calibration.class_default", "chips.idle", "cost.unpriced", "fabric.guard_rail",
+        "fabric.none_needed", "input.no_effect", "pipeline.lanes", "reliability.small_job",
     }
 )  # fmt: skip
 
@@ -220,6 +222,7 @@ def _serving(result: Result | None, baseline: Result | None) -> Panel:
         kpis=_kpis(SERVING_KPIS, result, baseline),
         charts=_present(
             serving.over_time(result, baseline),
+            replicas.over_time(result),
             latency_cdf.cdf("ttft", result, baseline),
             latency_cdf.cdf("itl", result, baseline),
             latency_cdf.cdf("tpot", result, baseline),

@@ -53,7 +53,8 @@ _CATALOG_CHOICES: Final = {
     "topology.price_book": "price_books",
     "economics.price_book": "price_books",
 }
-_OFF: Final = frozenset({"serving.speculative.kind"})  # kinds without one of which nothing is done
+# Kinds without one of which nothing is done.
+_OFF: Final = frozenset({"serving.speculative.kind", "serving.autoscaling.kind"})
 # Shown behind "More": what most people leave alone.
 _RARE: Final = frozenset(
     {

@@ -19,6 +19,7 @@ from simcore.fabric import Fabric, build_fabric
 from simcore.memory.allocators import READS_TRUE_LENGTH, AllocatorKind
 from simcore.memory.engines import engine_constants
 from simcore.parallelism import Parallelism
+from simcore.plan.autoscaling import scaling_notes
 from simcore.plan.bands import extrapolation
 from simcore.plan.closed_forms import (
     cluster_tables,
@@ -206,6 +207,7 @@ def _serving(
         *tier_warnings(spec.kv),
         *speculation_warnings(planned.pool),
         *unlike_warnings(planned),
+        *scaling_notes(spec),
         *_serving_warnings(planned, spec.kv.allocator),
     ]
 

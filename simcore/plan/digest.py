@@ -25,10 +25,9 @@ def digest_of(scenario: Scenario, *entries: Any) -> str:
     """Hex digest of a scenario with the resolved catalog entries (and hashes) it depends on."""
     document = scenario.model_dump(mode="json", exclude={"name", "description"})
     document["workload"]["arrivals"].pop("path", None)  # the content counts, not where it lies
-    if document["serving"]["speculative"] is None:
-        del document["serving"]["speculative"]  # a field of later versions leaves older digests as they were
-    if document["workload"]["sessions"] is None:  # as before there were any
-        del document["workload"]["sessions"]
+    for section, name in (("serving", "speculative"), ("serving", "autoscaling"), ("workload", "sessions")):
+        if document[section][name] is None:
+            del document[section][name]  # a field of later versions leaves older digests as they were
     for role in ("prefill", "decode"):
         own = document["serving"]["scheduler"].get(role, {})
         if own.get("pool") == MAIN_POOL:

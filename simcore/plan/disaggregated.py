@@ -15,6 +15,7 @@ import numpy as np
 
 from simcore.catalog.types import Chip, Server
 from simcore.errors import InfeasibleError, InputError, Message, TrimtabError
+from simcore.plan.autoscaling import refuse_apart
 from simcore.plan.chip_pools import Pools, Resolve, chosen, on_pool, placed
 from simcore.plan.kv_tiers import kv_bytes_per_token_per_chip
 from simcore.plan.resolve import OwnedChips
@@ -44,6 +45,7 @@ def plan_apart(common: PoolInputs, pools: Pools, resolve: Resolve) -> ServingPla
     """
     scheduler = common.spec.scheduler
     assert isinstance(scheduler, Disaggregated), "asked only where the scheduler says so"
+    refuse_apart(common.spec)
     _check_pages(common.spec)
     chips = {role: chosen(pools, getattr(scheduler, role).pool, f"{_PATH}.{role}.pool") for role in _ROLES}
     sides = {role: _alone(common, role, chips[role], resolve) for role in _ROLES}

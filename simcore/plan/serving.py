@@ -452,7 +452,9 @@ def _operating_point(
             input_tokens=requests.input_tokens,
             output_tokens=answers,
         )
-        if inputs.role == "both":  # else what a request waits for is put together in plan/disaggregated.py
+        # Of prefill and decode apart, what a request waits for is put together in plan/disaggregated.py; queueing
+        # theory for a number of replicas that follows the load there is none.
+        if inputs.role == "both" and inputs.spec.autoscaling is None:
             latency = latency_terms(lane, table, scheduler)
     return OperatingPoint(
         batch=max(1.0, batch),

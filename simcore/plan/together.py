@@ -12,6 +12,7 @@ from typing import Final
 
 from simcore.catalog.types import Chip
 from simcore.errors import InputError, Message, TrimtabError
+from simcore.plan.autoscaling import most_replicas, refuse_unlike
 from simcore.plan.chip_pools import Pools, Resolve, on_pool, placed
 from simcore.plan.resolve import OwnedChips
 from simcore.plan.serving import build_pool
@@ -34,6 +35,8 @@ def plan_together(common: PoolInputs, pools: Pools, resolve: Resolve) -> Serving
             "got {got}; unlike replicas hold KV in pages alone, so use paged or remove hardware.pools",
             got=spec.kv.allocator,
         )
+    if len(pools) > 1:
+        refuse_unlike(spec)
     sides = [(_replicas(common, chips, resolve), chips.chip) for chips in pools.values()]
     built = shared_out(sides, list(pools.values()))
     owned = sum(chips.chip_count for chips in pools.values())
@@ -108,20 +111,10 @@ def _replicas(common: PoolInputs, chips: OwnedChips, resolve: Resolve) -> PoolIn
         parallelism = resolve(spec, chips)
     except TrimtabError as error:
         raise on_pool(error, chips) from None
-    most = chips.chip_count // parallelism.replica_chip_count
-    wanted = spec.replica_count if chips.name == MAIN_POOL else "auto"
-    count = max(1, most) if wanted == "auto" else wanted
-    if count > most:
-        raise InputError.at(
-            "serving.replica_count",
-            "replicas.too_many",
-            "{got} replicas of {each} chips need {needed}, and {owned} are owned; use at most {allowed}",
-            got=count,
-            each=parallelism.replica_chip_count,
-            needed=count * parallelism.replica_chip_count,
-            owned=chips.chip_count,
-            allowed=most,
-        )
+    each = parallelism.replica_chip_count
+    count = max(1, chips.chip_count // each)
+    if chips.name == MAIN_POOL:
+        count = most_replicas(spec, each, chips.chip_count)
     return replace(placed(common, chips), parallelism=parallelism, replica_count=count)
 
 

@@ -58,6 +58,12 @@ _APART: Final = (
         template="has no effect: serving.scheduler.prefill and .decode have replica counts of their own",
     ),
 )
+_SCALED: Final = (
+    Unread(
+        path="serving.replica_count",
+        template="has no effect: serving.autoscaling has a fewest and a most of its own",
+    ),
+)
 _OF_A_SLICE: Final = tuple(
     f"reliability.{key}" for key in ("failures", "checkpoint_interval_s", "checkpoint_write_s", "restart_s")
 )
@@ -66,9 +72,11 @@ _DEFAULTS: Final = Scenario(name="defaults")
 
 def unused_inputs(scenario: Scenario, fabric: Fabric) -> list[Message]:
     """One message per input that was set and is not read."""
+    serving = scenario.serving
+    counted = _APART if serving.scheduler.kind == "disaggregated" else _SCALED if serving.autoscaling else ()
     always = [
         Message(code="input.no_effect", template=unread.template, path=unread.path)
-        for unread in (*_ALWAYS, *(_APART if scenario.serving.scheduler.kind == "disaggregated" else ()))
+        for unread in (*_ALWAYS, *counted)
         if _was_set(scenario, unread.path)
     ]
     return [

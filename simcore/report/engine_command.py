@@ -141,9 +141,12 @@ def _options(inputs: PoolInputs, pool: PoolPlan) -> list[list[str]]:
 
 
 def _data_parallel_size(inputs: PoolInputs, pool: PoolPlan) -> int:
-    """Replicas of a dense model are data parallel ranks to vLLM; those of experts would share them."""
-    shares = pool.parallelism.dp > 1 or inputs.architecture.is_moe
-    return pool.parallelism.dp if shares else pool.replica_count
+    """Replicas of a dense model are data parallel ranks to vLLM; those of experts would share them.
+
+    Replicas that come and go are servers of their own.
+    """
+    alone = pool.parallelism.dp > 1 or inputs.architecture.is_moe or inputs.spec.autoscaling is not None
+    return pool.parallelism.dp if alone else pool.replica_count
 
 
 def _beside_one_server(inputs: PoolInputs, pool: PoolPlan) -> list[str]:

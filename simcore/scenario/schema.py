@@ -23,6 +23,7 @@ from simcore.parallelism import Parallelism
 from simcore.reliability import ReliabilitySpec
 from simcore.scenario.migrate import migrate
 from simcore.serving.admission import Admission
+from simcore.serving.autoscaling import Autoscaling
 from simcore.serving.routers import Router
 from simcore.serving.routers.round_robin import RoundRobin
 from simcore.serving.schedulers import Scheduler
@@ -115,6 +116,7 @@ class Serving(Spec):
     weights_dtype: Literal["auto", "bf16", "fp16", "fp8", "int8", "int4", "mxfp4", "nvfp4"] = "auto"
     attention: Attention = Field(default_factory=Flash)
     speculative: Speculative | None = None
+    autoscaling: Autoscaling | None = None
     kernels: Literal["fitted", "measured"] = "fitted"
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from simcore.memory.allocators import Reservation
 from simcore.serving import state
 from simcore.serving.admission import Admission
+from simcore.serving.autoscaling import Autoscaler, Autoscaling
 from simcore.serving.capacity import capacity_request_per_s
 from simcore.serving.follow_up import follow_ups
 from simcore.serving.handover import KvLink, empty_handover
@@ -24,7 +25,7 @@ from simcore.serving.layout import enter_link, free_runs, put_behind, setups_of,
 from simcore.serving.pools import LanePool
 from simcore.serving.prefix import PrefixChains, laid_out
 from simcore.serving.queue_order import Line
-from simcore.serving.records import Floats, Integers, Records, Slice, Totals, Transfers
+from simcore.serving.records import Floats, Integers, Records, Replicas, Slice, Totals, Transfers
 from simcore.serving.routers import Router, lanes_used, routing_state, set_up
 from simcore.serving.seating import empty_lanes, widened
 from simcore.serving.tiers import tier_bases, tier_use
@@ -50,6 +51,7 @@ class Engine:
         seed: int = 1,
         line: Line | None = None,
         link: KvLink | None = None,
+        autoscaling: Autoscaling | None = None,
     ) -> None:
         """Without a reservation, blocks are taken as sequences grow; with chains, prompts share their prefixes.
 
@@ -60,6 +62,8 @@ class Engine:
         roles = ["both"] * len(pools) if link is None else ["prefill", "decode"]
         if [pool.role for pool in pools] != roles or (link is not None and reservation is not None):
             raise ValueError("KV moves in pages from one pool that prefills to one that decodes")
+        if autoscaling is not None and len(pools) > 1:
+            raise ValueError("the replicas of one pool are scaled")
         if line is not None and any(pool.scheduler.kind == "static_batch" for pool in pools):
             raise ValueError("static batches are formed first come first served")
         if chains is not None and reservation is not None:
@@ -113,6 +117,24 @@ class Engine:
         self._gaps = np.zeros(state.GAP_BINS, np.int64)
         self._samples = state.records(state.SAMPLE, state.SAMPLE_ROWS)
         self._clock = self._new_clock(self._horizon_s())
+        self._autoscaler = None if autoscaling is None else self._scaled(autoscaling)
+
+    def _scaled(self, spec: Autoscaling) -> Autoscaler:
+        found = Autoscaler(
+            spec,
+            lanes=self._lanes,
+            setups=self._setup,
+            routing=self._routing,
+            prefix=self._prefix,
+            begin_s=float(self._arrival[0]) if len(self._arrival) else 0.0,
+        )
+        self._halt_at(found.next_s)
+        return found
+
+    def _halt_at(self, instant_s: float) -> None:
+        clock = self._clock[0]
+        clock.halt_s = instant_s
+        clock.watch_s = min(clock.sample_s, instant_s)
 
     @property
     def _entry_lane_count(self) -> int:
@@ -178,6 +200,7 @@ class Engine:
             head.sessions, head.starts, head.released = 1, head.released, 0
         head.sample_interval_s = horizon_s / SAMPLES_PER_RUN
         head.samples_until_wider = 2 * SAMPLES_PER_RUN
+        head.halt_s = math.inf
         return clock
 
     @property
@@ -218,7 +241,13 @@ class Engine:
 
     def _advance(self) -> tuple[dict[str, Floats], dict[str, Floats]]:
         outcome = self._on()
-        while outcome == state.MORE_SEATS:
+        while outcome in (state.MORE_SEATS, state.HALTED):
+            if outcome == state.HALTED:
+                assert self._autoscaler is not None, "nobody else asks for a halt"
+                self._autoscaler.at(float(self._clock[0].halt_s), self._phases)
+                self._halt_at(self._autoscaler.next_s)
+                outcome = self._on()
+                continue
             index = int(self._clock[0].growing)
             most = int(self._setup[self._lanes[index].pool].most_seats)
             self._seats, self._room = widened(self._lanes, self._seats, self._room, index, most=most)
@@ -277,6 +306,8 @@ class Engine:
             columns["kv_cached_fraction"] = taken["cached_blocks"] / blocks
         if self._setup[0].role == state.PREFILL:
             columns["handing_over"] = taken["handing_over"].astype(np.float64)
+        if self._autoscaler is not None:
+            columns |= self._autoscaler.columns(columns["time_s"])
         return columns, self._kv_map(taken, blocks)
 
     def _kv_map(self, taken: Any, blocks: float) -> dict[str, Floats]:
@@ -321,6 +352,16 @@ class Engine:
             pulled_s=np.ascontiguousarray(hops.pulled_s),
             landed_s=self._handover.landed_s,
         )
+
+    def replicas(self) -> Replicas | None:
+        """What the autoscaler did so far; None without one."""
+        return None if self._autoscaler is None else self._autoscaler.use(float(self._clock[0].now_s))
+
+    def starting_at(self, time_s: Floats) -> Floats:
+        """Replicas that were starting at these instants; none without an autoscaler."""
+        if self._autoscaler is None:
+            return np.zeros(len(time_s))
+        return self._autoscaler.columns(time_s)["replicas_starting"]
 
     def totals(self) -> Totals:
         """Sums over all iterations so far, of all pools."""

@@ -59,6 +59,7 @@ from simcore.serving.state import (
     GAP_BINS,
     GAP_BINS_PER_OCTAVE_LOG2,
     GAP_LOWEST_EXPONENT,
+    HALTED,
     MAPPED_LANES,
     MORE_SEATS,
     PAUSED,
@@ -659,6 +660,7 @@ def sample(clock: Any, lanes: Any, setups: Any, totals: Any, samples: Any) -> No
         clock.sample_interval_s *= 2.0
         clock.samples_until_wider = _WIDEN_AFTER
     clock.sample_s += clock.sample_interval_s
+    clock.watch_s = min(clock.sample_s, clock.halt_s)
 
 
 @compiled_in_place
@@ -700,7 +702,10 @@ def advance(
         event_s = arrival[c.next_request] if arriving else end_s
         if event_s == math.inf:
             return DONE
-        while c.sample_s < event_s:
+        while c.watch_s < event_s:
+            if c.halt_s <= c.sample_s:
+                c.now_s = c.halt_s
+                return HALTED
             if c.samples == SAMPLE_ROWS:
                 return SAMPLES_FULL
             sample(c, lanes, setups, totals, samples)
@@ -747,7 +752,7 @@ def advance(
                 hand_over(c, lanes, order, rows, phases, inputs, setups, totals, handover, index, event_s)
             elif s.role == DECODE:
                 note(handover.loads, index - s.first_lane, outstanding(lane))
-            if s.tracking == 1:
+            if s.tracking == 1 and index < setups[0].replica_count:  # it is ready
                 note(routing.loads, index, lane.running + lane.waiting)
             if lane.barren > _BARREN_LIMIT:
                 return STUCK

@@ -33,7 +33,7 @@ class Slice:
     """Samples since the last slice, over all replicas, and how far the run is."""
 
     # time_s, running, waiting, kv_usage_fraction, batch_tokens, preemption_count (so far); with a prefix cache also
-    # kv_cached_fraction
+    # kv_cached_fraction, with an autoscaler replicas and replicas_starting
     columns: dict[str, Floats]
     # time_s; of all KV blocks the shares held_fraction (tokens in them), used_fraction, cached_fraction (which nobody
     # uses); and by lane, as `role.number`, the share in use
@@ -95,6 +95,17 @@ class TierUse:
     written_token_sum: int
     hit_token_sum: int | None  # of prompts, brought back at their first admission; None: it takes no prefixes
     used_max_fraction: float  # of the lane that used most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replicas:
+    """What an autoscaler did; a replica is used from the beginning of its start until it has drained."""
+
+    ready_mean: float
+    ready_max: int
+    used_s: float  # replica-seconds
+    up_count: int  # replicas started
+    down_count: int  # replicas given up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

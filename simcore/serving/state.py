@@ -30,6 +30,7 @@ PAUSED: Final = 0
 SAMPLES_FULL: Final = 1
 DONE: Final = 2
 STUCK: Final = 3
+HALTED: Final = 5  # at `clock.halt_s`
 MORE_SEATS: Final = 4  # the lane `clock.growing` must have more before the next arrival
 
 MAPPED_LANES: Final = 16
@@ -205,6 +206,8 @@ CLOCK: Final = np.dtype(
     [
         ("now_s", "f8"),
         ("sample_s", "f8"),  # next sample
+        ("halt_s", "f8"),  # the kernel returns before the first event after this instant
+        ("watch_s", "f8"),  # the sooner of the two
         ("sample_interval_s", "f8"),
         ("next_request", "i8"),
         ("released", "i8"),  # requests whose instant is known; with sessions, one more than who comes next

@@ -52,6 +52,7 @@ ADDED: Final = (
     r"serving\.(prefill|decode|kv_link)_capacity_request_per_s",
     r"serving\.speculative\.(expected_tokens_per_step|tokens_per_step|iteration_s|tpot_s)",  # where drafts are made
     r"serving\.speculative\.(speedup_ratio|break_even_fraction)",
+    r"serving\.autoscaling\.(ready_replica_count\.(mean|max)|replica_s|used_fraction|scale_(up|down)_count)",
     r"cost\.usd_per_training_run",  # tokens of the run over tokens per second, priced
 )
 KNOWN_METRICS: Final = re.compile("|".join((*INTERFACE, *ADDED)))

@@ -32,7 +32,8 @@ def choose(clock: Any, lanes: Any, phases: Any, setups: Any, now: float) -> int:
     lane_count = setups[0].replica_count
     for _ in range(lane_count):
         index = index + 1 if index + 1 < lane_count else 0
-        blocks = _blocks(lanes[index], phases, setups[lanes[index].pool], now)
+        lane = lanes[index]
+        blocks = lane.line_blocks + taken_blocks(lane, phases, setups[lane.pool], now)
         if fewest < 0 or blocks < fewest:
             best, fewest = index, blocks
             if blocks == 0:
@@ -41,9 +42,9 @@ def choose(clock: Any, lanes: Any, phases: Any, setups: Any, now: float) -> int:
 
 
 @compiled_in_place
-def _blocks(lane: Any, phases: Any, setup: Any, now: float) -> int:
-    """Blocks that the lane has in use now, and those of the prompts in its line."""
-    blocks: int = setup.block_count - lane.free_blocks + lane.line_blocks
+def taken_blocks(lane: Any, phases: Any, setup: Any, now: float) -> int:
+    """Blocks that the lane has in use now."""
+    blocks: int = setup.block_count - lane.free_blocks
     if lane.steps > 1:
         begun = steps_until(lane.rate_s, lane.slope_s, now - lane.start_s - lane.moved_s, lane.steps)
         if setup.drafts > 0:

@@ -12,7 +12,7 @@ import numpy as np
 
 from simcore.compiled import compiled_in_place
 
-_NOBODY: Final = 2**62
+NOBODY: Final = 2**62
 
 
 def empty_loads(lane_count: int) -> Any:
@@ -25,7 +25,7 @@ def empty_loads(lane_count: int) -> Any:
     """
     size = 1 << (lane_count - 1).bit_length()
     loads = np.zeros(2 * size, np.int64)
-    loads[size + lane_count :] = _NOBODY
+    loads[size + lane_count :] = NOBODY
     for node in range(size - 1, 0, -1):
         loads[node] = min(loads[2 * node], loads[2 * node + 1])
     return loads

@@ -8,6 +8,7 @@ import numpy as np
 from simcore.compute.drafting import verifying
 from simcore.compute.step_table import StepTimeTable
 from simcore.serving.admission import Admission
+from simcore.serving.autoscaling import Autoscaling
 from simcore.serving.engine import Engine
 from simcore.serving.handover import KvLink
 from simcore.serving.metrics import PoolUse
@@ -106,6 +107,7 @@ def engine(
     line: Line | None = None,
     tiers: KvTiers | None = None,
     link: KvLink = LINK,
+    autoscaling: Autoscaling | None = None,
 ) -> Engine:
     apart = kind == "disaggregated"
     pool = LanePool(
@@ -130,6 +132,7 @@ def engine(
         seed=seed,
         line=line,
         link=link if apart else None,
+        autoscaling=autoscaling,
     )
 
 
