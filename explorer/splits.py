@@ -35,11 +35,12 @@ def ways(scenario: SavedScenario) -> list[Way]:
 
 
 def all_splits(serving: ServingPlan) -> list[Split]:
-    """Every number of prefill replicas that leaves chips for a decode replica; none where each has chips of its own."""
-    if len({inputs.chips for inputs, _pool in serving.sides}) > 1:
+    """Every number of prefill replicas that leaves chips for a decode replica; none where each has its own pool."""
+    (inputs, before), (other, after) = serving.sides
+    if inputs.chips != other.chips:
         return []
-    owned = serving.chip_count + serving.idle_chip_count
-    prefill, decode = (pool.parallelism.replica_chip_count for _inputs, pool in serving.sides)
+    owned = inputs.owned_chip_count
+    prefill, decode = before.parallelism.replica_chip_count, after.parallelism.replica_chip_count
     return [
         (count, (owned - count * prefill) // decode) for count in range(1, (owned - decode) // prefill + 1)
     ]

@@ -194,6 +194,7 @@ def _serving(
         requests=requests,
         draft=draft,
         other_chips=catalog.chips,
+        owned_chip_count=hardware.main.chip_count,
     )
     planner = plan_apart if isinstance(spec.scheduler, Disaggregated) else plan_together
     planned = planner(inputs, {pool.name: pool for pool in hardware.pools}, resolve)

@@ -29,6 +29,7 @@ def placed(common: PoolInputs, chips: OwnedChips) -> PoolInputs:
     return replace(
         common,
         chips=chips.name,
+        owned_chip_count=chips.chip_count,
         server=chips.server,
         fabric=fabric,
         calibration=chips.calibration,

@@ -121,6 +121,7 @@ class PoolInputs:
     draft: LlmArchitecture | None  # the model that drafts, where one is named
     role: Role = "both"
     chips: str = MAIN_POOL  # the name of the pool of chips
+    owned_chip_count: int  # in that pool, busy or idle
     request_fraction: float = 1.0  # of all requests, what these replicas get
     other_chips: Mapping[str, Chip]  # what a suggestion may name where the model does not fit
 

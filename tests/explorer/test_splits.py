@@ -124,6 +124,20 @@ def test_the_serving_page_has_the_button(alice: User, as_alice: Client, work: Ca
     assert f'action="/s/{scenario.pk}/splits/run/"' in page
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("roles", "names"),
+    [({"decode": "big"}, ["4:2"]), ({"prefill": "big", "decode": "big"}, ["1:1"])],
+    ids=["a pool each", "a further pool for both"],
+)
+def test_only_chips_of_one_pool_are_split(alice: User, roles: dict[str, str], names: list[str]) -> None:
+    """Four main chips are no decode replicas of another pool's, and none where both roles are elsewhere."""
+    document = apart(**{role: {"pool": pool} for role, pool in roles.items()})
+    document["hardware"]["pools"] = [{"name": "big", "chip": "nvidia-h200-sxm", "chip_count": 2}]
+    scenario = actions.create_scenario(Viewer(user=alice), document)
+    assert [variant.name for variant in variants(scenario)] == names
+
+
 @given(st.integers(1, 600), st.data())
 def test_at_most_twelve_are_run_ends_apart_and_the_present_one_among_them(count: int, data: Any) -> None:
     found = [(prefill, count + 1 - prefill) for prefill in range(1, count + 1)]
