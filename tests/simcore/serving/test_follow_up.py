@@ -1,8 +1,6 @@
 """Later turns of sessions in the engine: laws over all schedulers and routers."""
 
 import hashlib
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +15,7 @@ from simcore.serving.routers import Router
 from simcore.serving.state import FINISHED, REJECTED, UNFINISHED
 from simcore.workload.requests import Requests
 from simcore.workload.sessions import Turns
-from tests.simcore.serving.tables import POLICIES, ROUTERS, SCHEDULERS, engine, in_sessions, poisson_requests
+from tests.simcore.serving.tables import POLICIES, ROUTERS, engine, in_sessions, poisson_requests
 
 LOADS = st.fixed_dictionaries(
     {
@@ -200,20 +198,3 @@ def fingerprint(kind: str) -> str:
         run.run()
         digest.update(run.records().finish_s.tobytes())
     return digest.hexdigest()
-
-
-PROGRAM = """
-import sys
-sys.modules["numba"] = None
-from tests.simcore.serving.test_follow_up import fingerprint
-print(fingerprint({kind!r}))
-"""
-
-
-@pytest.mark.parametrize("kind", SCHEDULERS)
-def test_plain_python_in_another_process_gives_the_same_bits(kind: str) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(kind=kind)], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.strip() == fingerprint(kind)

@@ -1,8 +1,6 @@
 """The prefix cache of the engine: laws of blocks and holders, the closed form in the limit, and Mooncake's traces."""
 
 import hashlib
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -284,23 +282,6 @@ def fingerprint(kind: str) -> str:
     digest = hashlib.sha256(run.records().finish_s.tobytes())
     digest.update(run.hit_tokens.tobytes())
     return digest.hexdigest()
-
-
-PROGRAM = """
-import sys
-sys.modules["numba"] = None
-from tests.simcore.serving.test_prefix import fingerprint
-print(fingerprint({kind!r}))
-"""
-
-
-@pytest.mark.parametrize("kind", SCHEDULERS)
-def test_plain_python_in_another_process_gives_the_same_bits(kind: str) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(kind=kind)], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.strip() == fingerprint(kind)
 
 
 @pytest.mark.parametrize(("name", "fraction"), [("conversation", 0.366), ("synthetic", 0.640)])

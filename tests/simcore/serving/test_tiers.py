@@ -1,8 +1,6 @@
 """Tiers behind the KV pool: laws of their blocks, limits in which they are as if absent, and what they are worth."""
 
 import hashlib
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -287,20 +285,3 @@ def fingerprint(kind: str) -> str:
     digest = hashlib.sha256(run.records().finish_s.tobytes())
     digest.update(repr(run.totals().tiers).encode())
     return digest.hexdigest()
-
-
-PROGRAM = """
-import sys
-sys.modules["numba"] = None
-from tests.simcore.serving.test_tiers import fingerprint
-print(fingerprint({kind!r}))
-"""
-
-
-@pytest.mark.parametrize("kind", SCHEDULERS)
-def test_plain_python_in_another_process_gives_the_same_bits(kind: str) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(kind=kind)], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.strip() == fingerprint(kind)
