@@ -38,7 +38,12 @@ def apply_overrides(
     edited = copy.deepcopy(dict(document))
     warnings: list[Message] = []
     for path, value in overrides.items():
-        _set(edited, path, _factor(edited, path, _typed(path, value)))
+        typed = _factor(edited, path, _typed(path, value))
+        section = path.removesuffix(".kind")
+        if typed is None and section != path and _is_off_by_default(section):
+            _set(edited, section, None)
+            continue
+        _set(edited, path, typed)
         if path.endswith(".kind") or path == "kind":
             warnings += _drop_foreign_keys(edited, path)
     return edited, warnings
@@ -125,10 +130,20 @@ def _starting_point(keys: tuple[str, ...]) -> dict[str, Any]:
     """What an absent section is before its first edit: the default of a union, so that one key can be set."""
     if keys == ("topology",):
         return {"kind": DEFAULT_TOPOLOGY_KIND}
+    here = _default_at(keys)
+    return dict(here) if isinstance(here, Mapping) and "kind" in here and keys != ("workload",) else {}
+
+
+def _is_off_by_default(section: str) -> bool:
+    """A section that need not be there goes with its kind: the rest of it says nothing without one."""
+    return bool(union_members(section)) and _default_at(tuple(section.split("."))) is None
+
+
+def _default_at(keys: tuple[str, ...]) -> Any:
     here: Any = _defaults()
     for key in keys:
         here = here.get(key) if isinstance(here, Mapping) else None
-    return dict(here) if isinstance(here, Mapping) and "kind" in here and keys != ("workload",) else {}
+    return here
 
 
 @lru_cache(maxsize=1)

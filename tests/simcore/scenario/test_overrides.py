@@ -123,6 +123,25 @@ def test_one_key_of_a_default_union_can_be_set():
     assert Scenario.parse(document).topology.radix == 128
 
 
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"topology": {"kind": "clos", "radix": 64}},
+        {"serving": {"autoscaling": {"kind": "kv_usage", "target": 0.5}}},
+        {"serving": {"autoscaling": {"kind": "kv_usage"}}},
+        {"serving": {"speculative": {"kind": "eagle", "acceptance_rate": 0.6}}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("nothing", [None, "null"])
+def test_without_its_kind_a_section_that_need_not_be_there_is_gone(section, nothing):
+    ((outer, inner),) = section.items()
+    path = outer if outer == "topology" else f"{outer}.{next(iter(inner))}"
+    document, warnings = apply_overrides({"name": "x"} | section, {f"{path}.kind": nothing})
+    assert Scenario.parse(document) == Scenario(name="x")
+    assert not warnings
+
+
 def test_an_unknown_kind_keeps_the_keys_and_is_refused_by_the_schema():
     document, warnings = apply_overrides(BASE, {"topology.kind": "moebius"})
     assert warnings == []
@@ -187,6 +206,7 @@ def test_the_members_of_a_union_are_those_of_the_schema():
     assert {model.__name__ for model in union_members("serving.scheduler")} == {
         "ChunkedPrefill",
         "Continuous",
+        "Disaggregated",
         "StaticBatch",
     }
     assert union_members("hardware.chip") == []
