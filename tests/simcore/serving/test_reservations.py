@@ -1,8 +1,6 @@
 """The engine with memory promised at admission: slots, buddy runs, and what paging gives in the limit."""
 
 import hashlib
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -159,20 +157,3 @@ def fingerprint(kind):
     run, _ = engine_of(kind, "chunked_prefill", poisson_requests(60, rate=50.0, seed=9), blocks=150)
     run.run()
     return hashlib.sha256(outcome(run).tobytes()).hexdigest()
-
-
-PROGRAM = """
-import sys
-sys.modules["numba"] = None
-from tests.simcore.serving.test_reservations import fingerprint
-print(fingerprint({kind!r}))
-"""
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_plain_python_gives_the_same_bits(kind):
-    ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(kind=kind)], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.strip() == fingerprint(kind)

@@ -7,6 +7,7 @@ from importlib import import_module
 import pytest
 
 from tests.simcore.serving.tables import ALL_SCHEDULERS, SCHEDULERS
+from tests.simcore.serving.test_reservations import KINDS
 
 LAWS = ("test_prefix", "test_tiers", "test_follow_up")  # each with a fingerprint of runs of its own
 PROGRAM = """
@@ -17,8 +18,10 @@ from tests.simcore.serving.{module} import fingerprint
 assert not HAVE_COMPILER
 print(fingerprint({kind!r}))
 """
-CASES = [("test_engine_laws", kind) for kind in ALL_SCHEDULERS] + [
-    (law, kind) for law in LAWS for kind in SCHEDULERS
+CASES = [
+    *(("test_engine_laws", kind) for kind in ALL_SCHEDULERS),
+    *((law, kind) for law in LAWS for kind in SCHEDULERS),
+    *(("test_reservations", kind) for kind in KINDS),
 ]
 
 
