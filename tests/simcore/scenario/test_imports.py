@@ -195,8 +195,11 @@ def test_a_line_is_read_however_it_is_started(paste, line):
 
 
 def test_an_option_that_is_not_understood_is_named_and_left_out(paste):
-    document, warnings = paste(f'{LINE} --speculative-config \'{{"method": "ngram"}}\' -tp 4 --frobnicate')
-    assert [warning.text.split()[0] for warning in warnings] == ["--speculative-config", "--frobnicate"]
+    document, warnings = paste(f"{LINE} --override-generation-config '{{}}' -tp 4 --frobnicate")
+    assert [warning.text.split()[0] for warning in warnings] == [
+        "--override-generation-config",
+        "--frobnicate",
+    ]
     assert document["serving"] == {"parallelism": {"tp": 4}}
 
 
