@@ -208,7 +208,6 @@ def test_the_members_of_a_union_are_those_of_the_schema():
         "Continuous",
         "Disaggregated",
         "StaticBatch",
-        "Disaggregated",
     }
     assert union_members("hardware.chip") == []
     assert union_members("no.such") == []
