@@ -28,6 +28,7 @@ from simcore.plan.closed_forms import (
     pool_tables,
     pool_terms,
 )
+from simcore.plan.cutting import resolve_parallelism
 from simcore.plan.digest import ENGINE_VERSION, digest_of
 from simcore.plan.disaggregated import plan_apart
 from simcore.plan.kv_tiers import tier_warnings
@@ -35,7 +36,6 @@ from simcore.plan.lockstep import lockstep_ratio
 from simcore.plan.prefixes import check_prefix_caching, prefix_warnings
 from simcore.plan.requests import requests_of
 from simcore.plan.resolve import Hardware, OwnedChips, length_warnings, resolve_hardware, resolve_model
-from simcore.plan.serving import resolve_parallelism
 from simcore.plan.sessions import session_warnings
 from simcore.plan.slices import plan_slices
 from simcore.plan.speculation import speculation_warnings
