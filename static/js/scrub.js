@@ -14,7 +14,8 @@ let since = ""; // number of the state that its drag began at
 let latest = null; // what is to be sent next
 let sending = false;
 
-export const isDragging = () => dragged !== null;
+// Also while a value is still to be sent: the answer to an older one would put that one back into the field.
+export const isDragging = () => dragged !== null || latest !== null;
 
 function textAt({ value, max, dataset: { low, high, written } }) {
   return WRITTEN[written](low * (high / low) ** (value / max));
