@@ -29,13 +29,15 @@ workload:
   arrivals: {kind: poisson, request_per_s: 200}
   lengths: {kind: lognormal, input_mean_tokens: 512, input_cv: 1.0, output_mean_tokens: 512, output_cv: 1.0}
   request_count: 1000000
+run: {replications: 4}
 """
 HEAR_S = 180.0
 
 
 @pytest.fixture
 def own_site(tmp_path: Path) -> Iterator[Site]:
-    with running_site(tmp_path, RUN_STALE_AFTER_S="6", REAP_EVERY_S="1", WORKER_PROCESSES="1") as started:
+    quick = {"RUN_STALE_AFTER_S": "6", "REAP_EVERY_S": "1", "WORKER_PROCESSES": "1"}
+    with running_site(tmp_path, **quick, MAX_REQUESTS_PER_RUN="4000000") as started:
         started.wait_until_it_answers()
         assert wait_for(lambda: pool_of(started) >= 2)
         yield started
