@@ -133,7 +133,7 @@ async function fetchPanel() {
 // Put an answer's parts in the place of what they renew: a whole workbench after an edit, or a run's results as they come.
 function show(html) {
   const fresh = new DOMParser().parseFromString(html, "text/html"), news = find("#run", fresh);
-  const old = find("#panel"), panel = find("#panel", fresh), strip = find("#strip", fresh);
+  const old = find("#panel"), panel = find("#panel", fresh);
   for (const part of ["#said", "#idbar", "#status"]) swap(part, fresh);
   swapOutline(fresh);
   drawnSeq = Number(news?.dataset.after ?? drawnSeq);
@@ -149,7 +149,7 @@ function show(html) {
     adopt(panel, kept);
     buffered.forEach(append);
     noteFirstData();
-    if (strip) find("#strip").replaceWith(strip);
+    swap("#strip", fresh);
   } else if (!sameRun) emptySeries();
   sameRun = true;
   reveal(root);
@@ -174,9 +174,13 @@ function renewParts(old, panel) {
   noteFirstData();
 }
 
+// What is the same stays where it is, so that a press under way is not lost; only the token differs in every answer.
 function swap(selector, fresh) {
   const old = find(selector), one = find(selector, fresh);
-  if (old && one) old.replaceWith(one);
+  if (!old || !one) return;
+  const [had, has] = [old, one].map((part) => [...part.querySelectorAll("[name=csrfmiddlewaretoken]")]);
+  has.forEach((token, place) => token.setAttribute("value", had[place]?.getAttribute("value") ?? token.value));
+  if (!old.isEqualNode(one)) old.replaceWith(one);
 }
 
 // The form is renewed around the field that is being typed in: what is in it and which sections are open stay.
