@@ -108,6 +108,7 @@ function noteFirstData() {
 // --- the panel --------------------------------------------------------------------------------------------------------
 
 let timer = 0, fetching = false, again = false, lastFetch = 0;
+let actCount = 0; // what the user has posted
 
 function refresh(now, least = 0) {
   clearTimeout(timer);
@@ -121,9 +122,11 @@ async function fetchPanel() {
   if (!run || !panel) return;
   fetching = true;
   lastFetch = performance.now();
+  const before = actCount;
   try {
-    const answer = await fetch(panel, { headers: { "HX-Request": "true" } });
-    if (answer.ok && marker().dataset.run === run) show(await answer.text());
+    const answer = await fetch(panel, { headers: { "HX-Request": "true" } }), html = await answer.text();
+    if (actCount !== before) again = true; // it may not know what was done since it was asked for
+    else if (answer.ok && marker().dataset.run === run) show(html);
   } catch { refresh(false); } finally {
     fetching = false;
     if (again) { again = false; refresh(false); }
@@ -180,8 +183,21 @@ function swap(selector, fresh) {
   if (!old || !one) return;
   const [had, has] = [old, one].map((part) => [...part.querySelectorAll("[name=csrfmiddlewaretoken]")]);
   has.forEach((token, place) => token.setAttribute("value", had[place]?.getAttribute("value") ?? token.value));
-  if (!old.isEqualNode(one)) old.replaceWith(one);
+  renew(old, one);
 }
+
+function renew(old, one) {
+  if (old.isEqualNode(one)) return;
+  const [had, has] = [old, one].map((part) => [...part.children]);
+  if (old.tagName !== one.tagName || had.length !== has.length) { old.replaceWith(one); return; }
+  for (const name of new Set([...old.getAttributeNames(), ...one.getAttributeNames()])) {
+    if (one.hasAttribute(name)) old.setAttribute(name, one.getAttribute(name)); else old.removeAttribute(name);
+  }
+  if (ownText(old) !== ownText(one)) old.replaceChildren(...one.childNodes);
+  else had.forEach((part, place) => renew(part, has[place]));
+}
+
+const ownText = (part) => [...part.childNodes].map((one) => one.nodeType === Node.TEXT_NODE ? one.data.trim() : "|").join("");
 
 // The form is renewed around the field that is being typed in: what is in it and which sections are open stay.
 function swapOutline(fresh) {
@@ -210,6 +226,7 @@ const restoreDetails = (ids) => ids.forEach((id) => { const details = find(`#${C
 let waiting = Promise.resolve();
 
 function post(action, values) {
+  actCount += 1;
   find("#panel").classList.add("stale");
   find("#strip").classList.add("stale");
   const csrf = find("[name=csrfmiddlewaretoken]").value;

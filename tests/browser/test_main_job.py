@@ -233,6 +233,22 @@ def test_fork_pin_and_compare(page: "Page") -> None:
         assert Path(download.value.path()).stat().st_size > 100
 
 
+def test_results_that_come_while_a_button_is_held_do_not_lose_the_press(page: "Page") -> None:
+    story(page, "Double the HBM bandwidth")
+    page.keyboard.press("f")
+    page.locator(".idbar", has_text="fork of").wait_for(timeout=WAIT_MS)
+    finished(page)
+    before = page.locator("#strip").inner_text()
+    change(page, "workload.arrivals.concurrency", "48")
+    page.get_by_role("button", name="Pin this state").hover()
+    page.mouse.down()
+    finished(page)
+    page.wait_for_timeout(500)
+    assert page.locator("#strip").inner_text() != before
+    page.mouse.up()
+    page.get_by_role("button", name="Unpin").wait_for(timeout=10_000)
+
+
 def test_a_frozen_link_opens_for_a_stranger_and_can_be_revoked(
     page: "Page", browser: "Browser", site: Site
 ) -> None:
