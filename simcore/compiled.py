@@ -1,39 +1,66 @@
 """`@compiled`: machine code where numba has a wheel, the same Python where it has none.
 
-Numba's disk cache does not notice an edited callee in another file, so its folder is keyed by a hash of
-all of simcore's sources: stale physics cannot be loaded. Where the cache cannot be written the code is
-compiled for the process alone, with a warning that says so.
+Numba's disk cache does not notice an edited callee in another file, so its folder is keyed by a hash of the
+function's source file and of all that it imports from simcore, and they in turn: stale physics cannot be
+loaded, and an edit elsewhere compiles nothing anew. Where the cache cannot be written the code is compiled for
+the process alone, with a warning that says so.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _PACKAGE = Path(__file__).parent
+_IMPORT = re.compile(r"^\s*(?:from|import) +simcore\.?([\w.]*)", re.MULTILINE)
 _ALWAYS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 _IN_PLACE: dict[str, Any] = _ALWAYS | {"_nrt": False}
 
 
-def source_hash() -> str:
-    """Hash of every Python source of simcore; names the folder of cached machine code."""
+@cache
+def source_hash(path: Path) -> str:
+    """Hash of a Python source and of all of simcore that it imports, however far; names the folder of its code."""
     digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes())
+    for one in sorted(sources(path)):
+        digest.update(one.as_posix().encode() + b"\0" + one.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def sources(path: Path) -> set[Path]:
+    """A Python source and all files of simcore that it imports, and they in turn."""
+    found: set[Path] = set()
+    waiting = [path]
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found.add(one)
+            waiting += _imported(one)
+    return found
+
+
+@cache
+def _imported(path: Path) -> tuple[Path, ...]:
+    """Files of simcore that a source imports from; of a package all its own, whichever names are taken."""
+    files: list[Path] = []
+    for name in _IMPORT.findall(path.read_text()):
+        place = _PACKAGE.joinpath(*name.split(".")) if name else _PACKAGE
+        files += sorted(place.glob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+    return tuple(files)
 
 
 def _cache_folder() -> Path | None:
     """A writable folder for machine code, or None. `TRIMTAB_CACHE_DIR` moves it."""
     home = os.environ.get("TRIMTAB_CACHE_DIR")
     base = Path(home) if home else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "trimtab"
-    folder = base / "numba" / source_hash()
+    folder = base / "numba"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -55,8 +82,6 @@ try:
         )
     import numba
 
-    if _folder is not None:
-        vars(numba.config)["CACHE_DIR"] = str(_folder)  # also where numba was imported before us
     HAVE_COMPILER = True
 except ImportError:  # no wheel for this platform: same code, slow
     HAVE_COMPILER = False
@@ -70,7 +95,7 @@ def compiled(function: _F) -> _F:
     """
     if not HAVE_COMPILER:
         return function
-    return cast("_F", numba.njit(cache=_folder is not None, **_ALWAYS)(function))
+    return _with_cache(function, _ALWAYS)
 
 
 def compiled_in_place(function: _F) -> _F:
@@ -80,7 +105,14 @@ def compiled_in_place(function: _F) -> _F:
     """
     if not HAVE_COMPILER:
         return function
-    return cast("_F", numba.njit(cache=_folder is not None, **_IN_PLACE)(function))
+    return _with_cache(function, _IN_PLACE)
+
+
+def _with_cache(function: _F, options: dict[str, Any]) -> _F:
+    if _folder is not None:  # numba reads where to look as it decorates
+        folder = _folder / source_hash(Path(function.__code__.co_filename))
+        vars(numba.config)["CACHE_DIR"] = str(folder)
+    return cast("_F", numba.njit(cache=_folder is not None, **options)(function))
 
 
 def inlined(function: _F) -> _F:

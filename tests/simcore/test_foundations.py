@@ -2,13 +2,15 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from pydantic import Field, ValidationError
 
+import simcore
 from simcore import glossary
-from simcore.compiled import compiled, source_hash
+from simcore.compiled import compiled, source_hash, sources
 from simcore.errors import InputError, Message, TrimtabError
 from simcore.parallelism import Parallelism
 from simcore.spec import Spec, as_input_error
@@ -113,5 +115,15 @@ def test_compiled_code_computes_the_same():
     assert compiled(triple)(2.0) == triple(2.0)
 
 
-def test_the_cache_key_is_stable_within_one_tree():
-    assert source_hash() == source_hash()
+def test_machine_code_is_keyed_by_the_sources_it_came_from_and_no_others():
+    kernel = Path(simcore.__file__).parent / "serving" / "kernel.py"
+    names = {path.relative_to(kernel.parents[1]).as_posix() for path in sources(kernel)}
+    assert {"serving/kernel.py", "serving/starting.py", "serving/heap.py", "compiled.py"} <= names
+    assert not any(name.startswith(("fabric/", "cost/", "reliability/")) for name in names)
+
+
+def test_the_key_of_machine_code_changes_with_a_source(tmp_path):
+    first, second = tmp_path / "one.py", tmp_path / "two.py"
+    first.write_text("from simcore.serving.heap import push\n")
+    second.write_text("from simcore.serving.heap import push  # edited\n")
+    assert source_hash(first) == source_hash(first) != source_hash(second)
