@@ -15,7 +15,7 @@ Constants are fitted (stacks.py). Limits: routing is balanced, as in all rows fi
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from simcore.fabric.collectives import collective_s
 from simcore.parallelism import PipelineStage
@@ -82,8 +82,7 @@ def host_wait_s(inputs: TrainingInputs, stage: PipelineStage, work: Split) -> Te
 def expert_exchange(inputs: TrainingInputs, stage: PipelineStage, *, passes: Term, kernels_s: Term) -> Split:
     """Exposed dispatch and combine of one micro-batch; `passes` are forward, backward, and forward again."""
     once, crosses = _once(inputs)
-    calls = constant(2.0 * stage.moe_layers, "dispatches_and_combines") * passes
-    seconds = (calls * once).named("expert_all_to_all_s", "s")
+    seconds = (exchanges(inputs, stage, passes) * once).named("expert_all_to_all_s", "s")
     if inputs.spec.overlap.ep:
         window = kernels_s * _fitted(EXPERT_WINDOW_FRACTION, "expert_window_fraction")
         seconds = maximum(constant(0.0), seconds - window).named("exposed_expert_all_to_all_s", "s")
@@ -92,8 +91,18 @@ def expert_exchange(inputs: TrainingInputs, stage: PipelineStage, *, passes: Ter
     return Split(scaleout=seconds) if crosses else Split(scaleup=seconds)
 
 
-def _once(inputs: TrainingInputs) -> tuple[Term, bool]:
-    """Seconds of one dispatch, and whether the network takes them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispatched:
+    """Bytes that one rank has for the others in one dispatch, in `domains` with `inside` ranks each."""
+
+    inside: int
+    domains: int
+    routed_bytes: Term | None  # to any rank of the group, where every row goes by itself
+    local_bytes: Term | None  # to ranks of its domain, and to other domains, where a row goes once to each
+    remote_bytes: Term | None
+
+
+def dispatched(inputs: TrainingInputs) -> Dispatched:
     ep, chosen, network = inputs.parallelism.ep, inputs.arch.experts_per_token, inputs.scaled_network
     token_bytes = _BYTES * inputs.rank_tokens * inputs.arch.leaf("hidden") / tp_term(inputs)
     token_bytes = token_bytes.named("dispatched_token_bytes", "bytes")
@@ -101,16 +110,35 @@ def _once(inputs: TrainingInputs) -> tuple[Term, bool]:
     domains = math.ceil(ep / inside)
     if inputs.spec.dispatcher == "all_to_all":
         routed = (token_bytes * inputs.arch.leaf("experts_per_token")).named("routed_bytes", "bytes")
-        return collective_s("all_to_all", routed, ep, network), domains > 1
-    kept = _fitted(DEDUPLICATED_RATIO, "deduplicated_ratio")
+        return Dispatched(
+            inside=inside, domains=domains, routed_bytes=routed, local_bytes=None, remote_bytes=None
+        )
     local = (token_bytes * _reached(ep, chosen, "ranks_reached")).named("bytes_inside_domain", "bytes")
-    within = collective_s("all_to_all", local, inside, network) if inside > 1 else ZERO
-    if domains == 1:
-        return kept * within, False
-    sent = (token_bytes * _reached(domains, chosen, "domains_reached")).named(
-        "bytes_between_domains", "bytes"
+    remote = None
+    if domains > 1:
+        remote = token_bytes * _reached(domains, chosen, "domains_reached")
+        remote = remote.named("bytes_between_domains", "bytes")
+    return Dispatched(
+        inside=inside, domains=domains, routed_bytes=None, local_bytes=local, remote_bytes=remote
     )
-    across = collective_s("all_to_all", sent, domains, replace(network, domain_size=1))
+
+
+def exchanges(inputs: TrainingInputs, stage: PipelineStage, passes: Term) -> Term:
+    """Dispatches and combines of one micro-batch."""
+    return constant(2.0 * stage.moe_layers, "dispatches_and_combines") * passes
+
+
+def _once(inputs: TrainingInputs) -> tuple[Term, bool]:
+    """Seconds of one dispatch, and whether the network takes them."""
+    sent, ep, network = dispatched(inputs), inputs.parallelism.ep, inputs.scaled_network
+    if sent.routed_bytes is not None:
+        return collective_s("all_to_all", sent.routed_bytes, ep, network), sent.domains > 1
+    assert sent.local_bytes is not None, "what is not routed row by row goes by domain"
+    kept = _fitted(DEDUPLICATED_RATIO, "deduplicated_ratio")
+    within = collective_s("all_to_all", sent.local_bytes, sent.inside, network) if sent.inside > 1 else ZERO
+    if sent.remote_bytes is None:
+        return kept * within, False
+    across = collective_s("all_to_all", sent.remote_bytes, sent.domains, replace(network, domain_size=1))
     return kept * maximum(within, across), across.value >= within.value
 
 
