@@ -992,6 +992,24 @@ _METRICS: Final = (
     _entry("fabric.fabric_capex_usd", "Fabric price", "Switches, links and optics.", better="down"),
     _entry("fabric.fabric_power_w", "Fabric power", better="down"),
     _entry(
+        "fabric.deploy_hours",
+        "Hours to deploy",
+        "One person's hours to build the fabric: switches, modules, cables, ports and sessions.",
+        better="down",
+    ),
+    _entry(
+        "fabric.monitor_hours_per_year",
+        "Hours to watch it",
+        "One person's hours in a year for alarms and counters, without repairs.",
+        better="down",
+    ),
+    _entry(
+        "fabric.upgrade_hours",
+        "Hours to upgrade",
+        "One person's hours for one pass of software and firmware over the fabric.",
+        better="down",
+    ),
+    _entry(
         "fabric.routing_adjacency_count",
         "Routing adjacencies",
         "Neighbour pairs to configure and watch.",

@@ -48,6 +48,7 @@ SUFFIXES: Final = (
     "tokens",
     "count",
     "hops",
+    "hours_per_year",
     "hours",
     "years",
     "minutes",
@@ -159,6 +160,7 @@ _PLAIN: Final = {
     "hops": "links",
     "years": "years",
     "hours": "h",
+    "hours_per_year": "h/year",
     "minutes": "min",
 }
 

@@ -153,7 +153,7 @@ def _network_rows(
     if fabric.tiers:
         item, price, scale = switch_price(book, switch, fabric.tiers[0].radix)
         add(item, "switches", fabric.terms["fabric.switch_count"], price, scale)
-    if not _included(book, "transceiver", ("link_interswitch",)):
+    if not is_included(book, "transceiver", ("link_interswitch",)):
         add(
             "transceiver",
             "transceivers",
@@ -179,7 +179,7 @@ def switch_price(book: PriceBook, switch: Switch | None, radix: int) -> tuple[st
     return f"switch:{switch.slug}" if switch else "switch", None, 1.0
 
 
-def _included(book: PriceBook, item: str, by: tuple[str, ...]) -> bool:
+def is_included(book: PriceBook, item: str, by: tuple[str, ...]) -> bool:
     """The book prices the item within another one, not by itself."""
     return book.get(item) is None and any(book.get(key) for key in by)
 

@@ -12,8 +12,10 @@ from typing import Any
 
 from simcore.catalog.types import Chip, Optic, OpticalSwitch, Price, PriceBook, Server, Switch
 from simcore.cost.bill import BillRow, bill_of_materials
+from simcore.cost.by_tier import NetworkPrices, TierLine, tier_lines
 from simcore.cost.capex import capex_term, priced_fraction_term
 from simcore.cost.energy import (
+    TRANSCEIVER_POWER_W,
     Machines,
     chip_power_term,
     host_power_term,
@@ -44,6 +46,7 @@ class CostModel:
     hosts_power: Term
     network_power: Term
     plant_usd_per_w: Term | None
+    network_lines: tuple[TierLine, ...]  # by tier and medium, under each convention
 
     @property
     def capex(self) -> Term | None:
@@ -223,6 +226,31 @@ def cost_model(
         hosts_power=sum_of([host_power_term(one) for one in machines]).named("hosts_w"),
         network_power=network_power_term(network),
         plant_usd_per_w=_plant(book.get("power_w"), book),
+        network_lines=tuple(
+            tier_lines(fabric, _prices(fabric, fabric_book, network, switch, optical_switch))
+        ),
+    )
+
+
+def _prices(
+    fabric: Fabric,
+    book: PriceBook,
+    network: Mapping[str, Term],
+    switch: Switch | None,
+    optical_switch: OpticalSwitch | None,
+) -> NetworkPrices:
+    """Prices, and the power of one device as the fabric's power has it."""
+
+    def each(label: str, count: int) -> float:
+        return network[label].value / count if label in network else 0.0
+
+    return NetworkPrices(
+        book=book,
+        switch=switch,
+        optical_switch=optical_switch,
+        switch_w=each("switches", fabric.switch_count),
+        module_w=each("transceivers", fabric.transceiver_count) or TRANSCEIVER_POWER_W,
+        ocs_w=each("optical_switches", fabric.ocs_count),
     )
 
 

@@ -9,6 +9,7 @@ from simcore.catalog.parameters import active_parameter_count, kv_bytes_per_toke
 from simcore.cost import CostModel
 from simcore.fabric import Fabric, quotient_graph
 from simcore.fabric.collectives import OPERATIONS, bus_factor, collective_s, interconnect
+from simcore.fabric.operations import operation_rows, operation_terms
 from simcore.memory.budget import waterfall
 from simcore.memory.rank import RankBudget
 from simcore.memory.weights import rank_weight_bytes
@@ -48,7 +49,7 @@ def _fabric_terms(hardware: Hardware, fabric: Fabric) -> dict[str, Term]:
     if not fabric.ocs_count:
         del found["fabric.ocs_count"]
     found |= {name: term.named(name) for name, term in fabric.terms.items()}
-    return found | _collective_terms(hardware, fabric)
+    return found | operation_terms(fabric) | _collective_terms(hardware, fabric)
 
 
 def _collective_terms(hardware: Hardware, fabric: Fabric) -> dict[str, Term]:
@@ -103,6 +104,7 @@ def cluster_tables(
             }
             for tier in fabric.tiers
         ],
+        "operations": operation_rows(fabric),
         "failure_domains": [
             {
                 "component": domain.component,
@@ -126,6 +128,7 @@ def cluster_tables(
             if (term := terms.get(f"fabric.collective.{operation}_s")) is not None
         ],
         "bill": cost.bill_table(),
+        "bill_by_tier": [line.as_dict() for line in cost.network_lines],
     }
 
 

@@ -54,5 +54,6 @@ ADDED: Final = (
     r"serving\.speculative\.(speedup_ratio|break_even_fraction)",
     r"serving\.autoscaling\.(ready_replica_count\.(mean|max)|replica_s|used_fraction|scale_(up|down)_count)",
     r"cost\.usd_per_training_run",  # tokens of the run over tokens per second, priced
+    r"fabric\.(deploy_hours|monitor_hours_per_year|upgrade_hours)",  # what a fabric asks of people
 )
 KNOWN_METRICS: Final = re.compile("|".join((*INTERFACE, *ADDED)))
