@@ -41,6 +41,7 @@ from simcore.catalog import Catalog, default_catalog
 from simcore.catalog.calibrations import is_file
 from simcore.errors import InputError, Message, TrimtabError
 from simcore.plan import Plan, plan
+from simcore.reliability.warm import warm as warm_reliability
 from simcore.scenario import Scenario
 from simcore.serving.warm import warm
 from simcore.simulate import simulate
@@ -62,6 +63,7 @@ def get_ready(**kwargs: Any) -> None:
     """Load catalog and machine code before the pool forks: its processes share them, and the first run is quick."""
     default_catalog()
     warm()
+    warm_reliability()
 
 
 @shared_task(name="explorer.run_simulation")

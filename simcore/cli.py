@@ -39,7 +39,7 @@ from simcore.workload.trace_formats import NAMES
 from simcore.workload.traces import TraceTable, read_trace
 
 MAX_SCENARIO_FILE_BYTES = 1_000_000
-_BENCHES: Final = ("serving", "edit", "plan", "cluster", "disagg")
+_BENCHES: Final = ("serving", "edit", "plan", "cluster", "disagg", "slices")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -638,9 +638,11 @@ def _bench(options: argparse.Namespace) -> None:
 
 
 def _warm(options: argparse.Namespace) -> None:
+    from simcore.reliability.warm import warm as warm_reliability
     from simcore.serving.warm import warm
 
     warm()
+    warm_reliability()
 
 
 def _say_error(head: str, error: TrimtabError) -> None:

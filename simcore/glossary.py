@@ -527,7 +527,7 @@ _FIELDS: Final = (
     ),
     _entry("reliability.slice_chips", "Slice", "Chips that one job needs, all healthy."),
     _entry("reliability.failures", "Failure rates", "A published catalogue of failures per component."),
-    _entry("reliability.spares", "Spares", "Servers kept ready."),
+    _entry("reliability.spares", "Spares", "Cubes or servers held back to take the place of failed ones."),
     _entry(
         "checkpoint_interval_s",
         "Checkpoint interval",
@@ -1035,6 +1035,12 @@ _METRICS: Final = (
         "reliability.static_goodput_fraction",
         "Slice goodput, static",
         "Share of chips in full slices of a fixed torus, aligned.",
+        better="up",
+    ),
+    _entry(
+        "reliability.static_any_box_goodput_fraction",
+        "Slice goodput, any box",
+        "Share of chips in full slices of a fixed torus, in any contiguous box, by Monte Carlo.",
         better="up",
     ),
     _entry("reliability.mtbf_s", "Time between interruptions", "Mean, for one slice.", better="up"),

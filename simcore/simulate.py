@@ -25,7 +25,7 @@ from simcore.plan.kv_tiers import tier_metrics, tier_rows
 from simcore.plan.prefixes import prefix_chains
 from simcore.plan.requests import replications
 from simcore.plan.serving import lane_pool
-from simcore.plan.slices import replica_hosts
+from simcore.plan.slices import drawn_slices, replica_hosts
 from simcore.plan.training import utilisation_term
 from simcore.plan.training_bands import training_bands
 from simcore.plan.types import PoolInputs
@@ -120,16 +120,17 @@ def simulate(plan: Plan, on_event: OnEvent | None = None) -> Result:
             "warnings": [warning.as_dict() for warning in plan.warnings],
         },
     )
+    drawn = drawn_slices(plan.slices, seed=plan.seed)
     result = Result(
         scenario=plan.scenario.name,
         inputs=plan.scenario.model_dump(mode="json", exclude={"name", "description"}),
         digest=plan.digest,
         seed=plan.seed,
-        metrics=plan.metrics,
-        series=plan.series,
-        tables=plan.tables,
+        metrics={**plan.metrics, **{name: term.value for name, term in drawn.terms.items()}},
+        series={**plan.series, **drawn.series},
+        tables={**plan.tables, **drawn.tables},
         warnings=plan.warnings,
-        why=plan.why,
+        why={**plan.why, **drawn.terms},
     )
     if plan.training is not None:
         return _with_training(plan, plan.training, result, emit)

@@ -9,8 +9,9 @@ from simcore.bench.disagg import run_disagg
 from simcore.bench.edit import run_edit
 from simcore.bench.plan import run_plan
 from simcore.bench.serving import run_serving
+from simcore.bench.slices import run_slices
 
-__all__ = ["as_text", "run", "run_cluster", "run_disagg", "run_edit", "run_plan", "run_serving"]
+__all__ = ["as_text", "run", "run_cluster", "run_disagg", "run_edit", "run_plan", "run_serving", "run_slices"]
 
 
 def run(what: str) -> dict[str, float]:
@@ -21,6 +22,7 @@ def run(what: str) -> dict[str, float]:
         "plan": run_plan,
         "cluster": run_cluster,
         "disagg": run_disagg,
+        "slices": run_slices,
     }[what]()
 
 

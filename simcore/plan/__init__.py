@@ -84,8 +84,10 @@ def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | No
     cost = _cost(scenario, catalog, hardware, fabric)
     terms = cluster_terms(hardware, fabric, slices, cost) | (pool_terms(serving) if serving else {})
     table_terms = pool_table_terms(serving) if serving else {}
-    tables = cluster_tables(hardware, fabric, cost, terms) | (
-        pool_tables(serving, table_terms) if serving else {}
+    tables = (
+        cluster_tables(hardware, fabric, cost, terms)
+        | dict(slices.tables)
+        | (pool_tables(serving, table_terms) if serving else {})
     )
     if training:
         terms |= training_terms(training, cost) | time_metrics(training)
@@ -98,6 +100,7 @@ def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | No
         chip=hardware.chip,
         server=hardware.server,
         fabric=fabric,
+        slices=slices,
         serving=serving,
         training=training,
         cost=cost,

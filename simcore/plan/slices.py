@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from simcore.catalog.types import Server
@@ -17,25 +17,34 @@ from simcore.errors import Message
 from simcore.reliability import (
     ReliabilitySpec,
     SliceSystem,
+    any_box_goodput,
+    any_box_series,
     checkpoint_interval_term,
     goodput_term,
+    has_any_box,
     mtbf_term,
+    slice_goodput_grid,
     slice_goodput_series,
     slice_goodput_terms,
+    spares_series,
 )
 from simcore.reliability.failures import servers_of, small_job_warning
-from simcore.why import Term
+from simcore.reliability.slices import DRAWS
+from simcore.why import Term, simulated
 
 CHIPS_PER_CUBE = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlicePlan:
-    """Terms by metric id, the curve over slice sizes, and what a reader should know."""
+    """Terms by metric id, curves and tables, what a reader should know, and the pod whose boxes are drawn."""
 
     terms: Mapping[str, Term]
     series: Mapping[str, Any]
+    tables: Mapping[str, Any]
     warnings: tuple[Message, ...]
+    boxes_of: SliceSystem | None = None  # a grid of cubes, where contiguous boxes mean something
+    slice_chips: int = 0
 
 
 def plan_slices(spec: ReliabilitySpec, server: Server, *, chip_count: int) -> SlicePlan:
@@ -45,10 +54,11 @@ def plan_slices(spec: ReliabilitySpec, server: Server, *, chip_count: int) -> Sl
         chips_per_cube=unit,
         chips_per_host=min(server.chips_per_server, unit),
         host_availability_fraction=spec.host_availability_fraction,
+        spare_cube_count=spec.spares,
     )
     whole = system.cube_count * system.chips_per_cube
     if spec.slice_chips > whole:
-        return SlicePlan(terms={}, series={}, warnings=_too_large(spec, whole))
+        return SlicePlan(terms={}, series={}, tables={}, warnings=_too_large(spec, whole))
     mtbf = mtbf_term(
         server_count=servers_of(spec.slice_chips, server.chips_per_server), failures=spec.failures
     )
@@ -66,8 +76,41 @@ def plan_slices(spec: ReliabilitySpec, server: Server, *, chip_count: int) -> Sl
             "reliability.checkpoint_interval_s": interval,
             "reliability.goodput_fraction": goodput,
         },
-        series={"slice_goodput": dict(slice_goodput_series(system))},
+        series={
+            "slice_goodput": dict(slice_goodput_series(system)),
+            "slice_spares": dict(spares_series(system, spec.slice_chips)),
+        },
+        tables={"slice_goodput_grid": slice_goodput_grid(system, spec.slice_chips)},
         warnings=(small,) if small else (),
+        boxes_of=system if _has_boxes(system, server, spec.slice_chips) else None,
+        slice_chips=spec.slice_chips,
+    )
+
+
+def _has_boxes(system: SliceSystem, server: Server, slice_chips: int) -> bool:
+    return server.scaleup_kind == "ici" and has_any_box(system, slice_chips)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnSlices:
+    """What Monte Carlo adds to the closed forms of slices."""
+
+    terms: Mapping[str, Term]
+    series: Mapping[str, Any]
+    tables: Mapping[str, Any]
+
+
+def drawn_slices(slices: SlicePlan, *, seed: int) -> DrawnSlices:
+    """Static slices in any contiguous box; nothing where no grid of cubes is given out."""
+    system = slices.boxes_of
+    if system is None:
+        return DrawnSlices(terms={}, series={}, tables={})
+    found = any_box_goodput(system, slices.slice_chips, draws=DRAWS, seed=seed)
+    name = "reliability.static_any_box_goodput_fraction.mean"
+    return DrawnSlices(
+        terms={name: simulated(found.mean_fraction, name, statistic="mean", count=found.draws, seed=seed)},
+        series={"any_box_goodput": dict(any_box_series(system, seed=seed))},
+        tables={"any_box_slice": [asdict(found)]},
     )
 
 

@@ -22,6 +22,7 @@ from simcore.memory.allocators import Reservation
 from simcore.memory.budget import KvBudget
 from simcore.memory.engines import EngineConstants
 from simcore.parallelism import Parallelism
+from simcore.plan.slices import SlicePlan
 from simcore.plan.training import TrainingPlan
 from simcore.scenario import Scenario
 from simcore.scenario.schema import Serving
@@ -209,6 +210,7 @@ class Plan:
     chip: Chip
     server: Server
     fabric: Fabric
+    slices: SlicePlan
     serving: ServingPlan | None
     training: TrainingPlan | None
     cost: CostModel

@@ -30,7 +30,6 @@ class Unread:
 
 
 _ALWAYS: Final = (
-    Unread(path="reliability.spares", template="has no effect: no spares are simulated"),
     Unread(
         path="workload.slo.attainment_fraction",
         template="has no effect: no goal is sought, attainment is reported as it comes out",
@@ -65,7 +64,8 @@ _SCALED: Final = (
     ),
 )
 _OF_A_SLICE: Final = tuple(
-    f"reliability.{key}" for key in ("failures", "checkpoint_interval_s", "checkpoint_write_s", "restart_s")
+    f"reliability.{key}"
+    for key in ("failures", "spares", "checkpoint_interval_s", "checkpoint_write_s", "restart_s")
 )
 _DEFAULTS: Final = Scenario(name="defaults")
 

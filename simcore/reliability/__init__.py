@@ -3,35 +3,52 @@ checkpointing; a spec of what a scenario may say about them."""
 
 from __future__ import annotations
 
-from simcore.reliability.availability import SliceGoodput, SliceSystem, slice_goodput
+from simcore.reliability.availability import (
+    SliceGoodput,
+    SliceSystem,
+    kept_fraction,
+    needed_cube_availability,
+    slice_goodput,
+    spares_series,
+)
 from simcore.reliability.failures import FAILURE_RATES, FailureRate, mtbf_term, small_job_warning
 from simcore.reliability.goodput import (
     checkpoint_interval_term,
     daly_interval_s,
     goodput_term,
     replica_availability_term,
+    slice_goodput_grid,
     slice_goodput_series,
     slice_goodput_terms,
     waste_fraction,
     young_interval_s,
 )
+from simcore.reliability.slices import AnyBoxGoodput, any_box_goodput, any_box_series, has_any_box
 from simcore.reliability.spec import ReliabilitySpec
 
 __all__ = [
     "FAILURE_RATES",
+    "AnyBoxGoodput",
     "FailureRate",
     "ReliabilitySpec",
     "SliceGoodput",
     "SliceSystem",
+    "any_box_goodput",
+    "any_box_series",
     "checkpoint_interval_term",
     "daly_interval_s",
     "goodput_term",
+    "has_any_box",
+    "kept_fraction",
     "mtbf_term",
+    "needed_cube_availability",
     "replica_availability_term",
     "slice_goodput",
+    "slice_goodput_grid",
     "slice_goodput_series",
     "slice_goodput_terms",
     "small_job_warning",
+    "spares_series",
     "waste_fraction",
     "young_interval_s",
 ]

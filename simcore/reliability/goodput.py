@@ -7,8 +7,10 @@ Checkpointing (write time C, mean time between failures M): Young's interval `sq
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 from simcore.errors import InfeasibleError
@@ -18,6 +20,7 @@ from simcore.why import Term, constant, leaf, minimum, product, total
 SERIES_POINTS = 64
 # Above this many cubes the sum over healthy cubes is shown as one computed leaf, not term by term.
 TREE_CUBES = 160
+GRID_AVAILABILITIES = (0.99, 0.995, 0.999)
 
 
 def slice_goodput_terms(system: SliceSystem, slice_chips: int) -> dict[str, Term]:
@@ -58,19 +61,19 @@ def _mean_terms(system: SliceSystem, slice_chips: int) -> tuple[Term, Term]:
     pod = leaf(system.chip_count, "chip_count", path="hardware.chip_count")
     if slice_chips < system.chips_per_cube:
         hosts = math.ceil(slice_chips / system.chips_per_host)
-        places = system.cube_count * (system.hosts_per_cube // hosts)
+        places = system.used_cube_count * (system.hosts_per_cube // hosts)
         mean = places * chips / pod * _power(host, hosts)
         return mean, mean
     cube = _power(host, system.hosts_per_cube).named("cube_availability_fraction")
     size = system.cubes_per_slice(slice_chips)
-    places = system.cube_count // size
+    places = system.used_cube_count // size
     static = places * chips / pod * _power(cube, size)
     return static, _expected_slices(system, size, cube) * chips / pod
 
 
 def _expected_slices(system: SliceSystem, size: int, cube: Term) -> Term:
-    """E[floor(H / s)] over the binomial number of healthy cubes H."""
-    cubes = system.cube_count
+    """E[min(floor(H / s), floor((n − k) / s))] over the binomial number of healthy cubes H; k are held back."""
+    cubes, places = system.cube_count, system.used_cube_count // size
     if cubes > TREE_CUBES:
         mean = slice_goodput(system, size * system.chips_per_cube).ocs_mean_fraction
         slices = mean * system.chip_count / (size * system.chips_per_cube)
@@ -79,7 +82,8 @@ def _expected_slices(system: SliceSystem, size: int, cube: Term) -> Term:
     terms = [
         product(
             constant(
-                (healthy // size) * math.comb(cubes, healthy), f"{healthy // size}·C({cubes}, {healthy})"
+                min(healthy // size, places) * math.comb(cubes, healthy),
+                f"{min(healthy // size, places)}·C({cubes}, {healthy})",
             ),
             _power(cube, healthy),
             _power(down, cubes - healthy),
@@ -108,6 +112,25 @@ def slice_goodput_series(system: SliceSystem) -> Mapping[str, list[float]]:
         "static_mean": [point.static_mean_fraction for point in found],
         "static_q97": [point.static_q97_fraction for point in found],
     }
+
+
+def slice_goodput_grid(system: SliceSystem, slice_chips: int) -> list[dict[str, float]]:
+    """The means for quarters of the machine, and the chosen slice, at three availabilities and the chosen one."""
+    quarters = {system.cube_count * part // 4 * system.chips_per_cube for part in (1, 2, 3, 4)}
+    availabilities = sorted({*GRID_AVAILABILITIES, system.host_availability_fraction})
+    sizes = sorted({slice_chips, *quarters} - {0})
+    rows = []
+    for size, availability in itertools.product(sizes, availabilities):
+        found = slice_goodput(replace(system, host_availability_fraction=availability), size)
+        rows.append(
+            {
+                "slice_chips": size,
+                "host_availability_fraction": availability,
+                "ocs_mean_fraction": found.ocs_mean_fraction,
+                "static_mean_fraction": found.static_mean_fraction,
+            }
+        )
+    return rows
 
 
 def young_interval_s(write_s: float, mtbf_s: float) -> float:

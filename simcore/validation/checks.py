@@ -26,8 +26,10 @@ from simcore.reliability import (
     FAILURE_RATES,
     SliceGoodput,
     SliceSystem,
+    any_box_goodput,
     daly_interval_s,
     mtbf_term,
+    needed_cube_availability,
     slice_goodput,
     waste_fraction,
     young_interval_s,
@@ -187,6 +189,19 @@ def _slice_goodput_ratio(inputs: Inputs) -> float:
     return found.ocs_q97_fraction / found.static_q97_fraction
 
 
+def _any_box(inputs: Inputs) -> float:
+    """Mean goodput of static slices in any contiguous box, or how often at least one fits."""
+    system = SliceSystem(host_availability_fraction=inputs["availability"])
+    found = any_box_goodput(system, inputs["slice_chips"], draws=inputs["draws"], seed=inputs["seed"])
+    return float(getattr(found, f"{inputs['ask']}_fraction"))
+
+
+def _needed_availability(inputs: Inputs) -> float:
+    """Of a cube, or of each of its hosts."""
+    cube = needed_cube_availability(inputs["cubes"], inputs["needed"])
+    return float(cube ** (1 / inputs["hosts"]))
+
+
 def _failure_rate(inputs: Inputs) -> float:
     return FAILURE_RATES[inputs["failures"]].per_thousand_node_days_ratio
 
@@ -219,6 +234,7 @@ def _kv_bytes_of_request(inputs: Inputs) -> float:
 
 CHECKS: Final[Mapping[str, Callable[[Inputs], float]]] = {
     "all_to_all_slowdown": _all_to_all_slowdown,
+    "any_box": _any_box,
     "bus_factor": lambda inputs: bus_factor(**inputs),
     "checkpoint": _checkpoint,
     "expert_bytes_s": _expert_bytes_s,
@@ -233,6 +249,7 @@ CHECKS: Final[Mapping[str, Callable[[Inputs], float]]] = {
     "kv_bytes_per_token": _kv_bytes_per_token,
     "mtbf_hours": _mtbf_hours,
     "nccl_latency": _nccl_latency,
+    "needed_availability": _needed_availability,
     "optics_per_chip": _optics_per_chip,
     "saving_bound": _saving_bound,
     "saving_grid": _saving_grid,

@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.errors import InfeasibleError
-from simcore.reliability import SliceSystem, slice_goodput, slice_goodput_series, slice_goodput_terms
+from simcore.reliability import (
+    SliceSystem,
+    kept_fraction,
+    slice_goodput,
+    slice_goodput_grid,
+    slice_goodput_series,
+    slice_goodput_terms,
+    spares_series,
+)
 from simcore.reliability.availability import binomial
 from simcore.why import evaluate
 
@@ -128,3 +136,44 @@ def test_the_series_covers_every_number_of_cubes() -> None:
 def test_a_slice_larger_than_the_pod_is_infeasible() -> None:
     with pytest.raises(InfeasibleError, match="use at most 4,096"):
         slice_goodput_terms(system(0.995), 4097)
+
+
+@UNHURRIED
+@given(availability=AVAILABILITIES, slice_chips=st.integers(1, 4096), spares=st.integers(0, 64))
+def test_holding_cubes_back_never_raises_goodput_and_never_lowers_what_is_kept(
+    availability: float, slice_chips: int, spares: int
+) -> None:
+    none, held = system(availability), system(availability, spare_cube_count=spares)
+    found = slice_goodput(held, slice_chips)
+    assert found.ocs_mean_fraction <= slice_goodput(none, slice_chips).ocs_mean_fraction + 1e-12
+    assert found.ocs_mean_fraction >= found.static_mean_fraction - 1e-12
+    kept, fixed = kept_fraction(held, slice_chips)
+    assert kept >= kept_fraction(none, slice_chips)[0] - 1e-12
+    assert kept >= fixed - 1e-12
+
+
+def test_one_spare_cube_keeps_three_slices_of_1024_chips() -> None:
+    """64 cubes at 99.5 %: four slices need all 64 (0.6 % of the time), three need any 48 of them."""
+    series = spares_series(system(0.995), 1024)
+    assert series["spare_cubes"][:2] == [0, 1]
+    assert series["promised_fraction"][:2] == [1.0, 0.75]
+    assert series["ocs_kept_fraction"][0] == pytest.approx(0.0059, abs=1e-4)
+    assert series["ocs_kept_fraction"][1] > 0.9999
+    assert series["static_kept_fraction"][1] == pytest.approx(0.995 ** (16 * 48))
+
+
+def test_spares_are_in_the_trees() -> None:
+    held = system(0.999, spare_cube_count=1)
+    terms = slice_goodput_terms(held, 1024)
+    found = slice_goodput(held, 1024)
+    assert terms["reliability.slice_goodput_fraction.mean"].value == pytest.approx(found.ocs_mean_fraction)
+    assert found.ocs_mean_fraction == pytest.approx(0.75, abs=1e-6)
+
+
+def test_the_grid_has_the_storys_figures() -> None:
+    rows = {
+        (row["slice_chips"], row["host_availability_fraction"]): row["ocs_mean_fraction"]
+        for row in slice_goodput_grid(system(0.995), 1024)
+    }
+    assert len(rows) == 12
+    assert rows[2048, 0.999] == pytest.approx(0.679, abs=6e-4)
