@@ -491,6 +491,7 @@ def _quant_config(options: argparse.Namespace, file: Path) -> bytes | None:
 _SHELVES: Final[dict[str, str]] = {
     "chips": "chips",
     "servers": "servers",
+    "scaleup-domains": "scaleup_domains",
     "switches": "switches",
     "optics": "optics",
     "optical-switches": "optical_switches",

@@ -1009,6 +1009,9 @@ _METRICS: Final = (
         "One person's hours for one pass of software and firmware over the fabric.",
         better="down",
     ),
+    _entry("fabric.scaleup_switch_count", "Scale-up switches", "Switch chips inside the scale-up domains."),
+    _entry("fabric.scaleup_link_count", "Scale-up links", "Links between chips and the scale-up switches."),
+    _entry("fabric.scaleup_cable_count", "Scale-up cables", "Copper cables inside the scale-up domains."),
     _entry(
         "fabric.routing_adjacency_count",
         "Routing adjacencies",

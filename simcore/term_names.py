@@ -475,6 +475,10 @@ NAMES: Final[Mapping[str, str]] = {
     "cut_links": "Links that are cut",
     # operations
     "nothing to run": "nothing to run",
+    "domain_count": "Scale-up domains",
+    "links_per_chip": "Scale-up links of a chip",
+    "switch_port_count": "Ports of a switch",
+    "cable_count": "Copper cables",
     "switch_deploy_hours": "Hours to deploy a switch",
     "switch_monitor_hours_per_year": "Hours to watch a switch for a year",
     "switch_upgrade_hours": "Hours to upgrade a switch",

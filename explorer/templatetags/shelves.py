@@ -33,6 +33,13 @@ _SHELF_COLUMNS: Final = {
         "nic_bytes_per_s",
         "host_power_w",
     ),
+    "scaleup_domains": (
+        "chip_count",
+        "links_per_chip",
+        "switch_count",
+        "switch_port_count",
+        "link_bytes_per_s",
+    ),
     "switches": ("radix", "port_bytes_per_s", "power_w"),
     "optics": ("medium", "port_bytes_per_s", "power_w", "reach_m"),
     "optical_switches": ("port_count", "usable_port_count", "power_w", "reconfiguration_s"),
@@ -47,6 +54,7 @@ def kind_label(kind: str) -> str:
     names = {
         "chips": _("Chips"),
         "servers": _("Servers"),
+        "scaleup_domains": _("Scale-up domains"),
         "switches": _("Switches"),
         "optics": _("Optics"),
         "optical_switches": _("Optical switches"),

@@ -29,7 +29,16 @@ from explorer.views.common import limited, refuse
 from simcore.catalog import default_catalog
 from simcore.errors import InputError
 
-KINDS = ("chips", "servers", "switches", "optics", "optical_switches", "models", "price_books")
+KINDS = (
+    "chips",
+    "servers",
+    "scaleup_domains",
+    "switches",
+    "optics",
+    "optical_switches",
+    "models",
+    "price_books",
+)
 SHOWN = 200
 
 

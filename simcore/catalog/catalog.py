@@ -25,6 +25,7 @@ from simcore.catalog.types import (
     Optic,
     OpticalSwitch,
     PriceBook,
+    ScaleupDomain,
     Server,
     Source,
     Switch,
@@ -50,6 +51,7 @@ class Catalog:
 
     chips: Mapping[str, Chip]
     servers: Mapping[str, Server]
+    scaleup_domains: Mapping[str, ScaleupDomain]
     switches: Mapping[str, Switch]
     optics: Mapping[str, Optic]
     optical_switches: Mapping[str, OpticalSwitch]
@@ -63,6 +65,10 @@ class Catalog:
 
     def server(self, slug: str, path: str = "hardware.server") -> Server:
         return _find(self.servers, slug, path, "server")
+
+    def scaleup_domain_of(self, server: Server) -> ScaleupDomain | None:
+        """How the chips of this server's domain are joined; None where it is not known."""
+        return next((one for one in self.scaleup_domains.values() if server.slug in one.servers), None)
 
     def switch(self, slug: str, path: str = "topology.switch") -> Switch:
         return _find(self.switches, slug, path, "switch")

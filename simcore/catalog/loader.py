@@ -41,6 +41,7 @@ from simcore.catalog.types import (
     OpticalSwitch,
     Price,
     PriceBook,
+    ScaleupDomain,
     Server,
     Source,
     SourceKind,
@@ -55,6 +56,7 @@ DATA = Path(__file__).parent / "data"
 ENTITY_KINDS: Mapping[str, type[Entity]] = {
     "chips": Chip,
     "servers": Server,
+    "scaleup_domains": ScaleupDomain,
     "switches": Switch,
     "optics": Optic,
     "optical_switches": OpticalSwitch,

@@ -110,6 +110,19 @@ class Server(Entity):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleupDomain(Entity):
+    """How the chips of one scale-up domain are joined, in machines that are sold."""
+
+    servers: tuple[str, ...]  # in whose servers it is
+    chip_count: int
+    links_per_chip: int
+    switch_count: int = 0  # 0: chips are joined directly
+    switch_port_count: int = 0
+    cable_count: int = 0  # copper cables; 0: traces of one board
+    link_bytes_per_s: float  # per direction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Switch(Entity):
     radix: int
     port_bytes_per_s: float

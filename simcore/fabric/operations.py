@@ -123,5 +123,5 @@ def operation_rows(fabric: Fabric) -> list[dict[str, Any]]:
 
 
 def _row(tier: str, device: Device, count: int) -> dict[str, Any]:
-    hours = {work: count * getattr(EFFORTS[device], work) for work in WORKS}
+    hours: dict[str, float] = {work: count * getattr(EFFORTS[device], work) for work in WORKS}
     return {"tier": tier, "device": device, "count": count, **hours}

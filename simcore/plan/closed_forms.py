@@ -9,7 +9,8 @@ from simcore.catalog.parameters import active_parameter_count, kv_bytes_per_toke
 from simcore.cost import CostModel
 from simcore.fabric import Fabric, quotient_graph
 from simcore.fabric.collectives import OPERATIONS, bus_factor, collective_s, interconnect
-from simcore.fabric.operations import operation_rows, operation_terms
+from simcore.fabric.operations import operation_terms
+from simcore.fabric.scaleup import scaleup_terms
 from simcore.memory.budget import waterfall
 from simcore.memory.rank import RankBudget
 from simcore.memory.weights import rank_weight_bytes
@@ -23,6 +24,7 @@ from simcore.plan.serving import mean_batch
 from simcore.plan.slices import SlicePlan
 from simcore.plan.together import own_terms, together_terms
 from simcore.plan.types import ServingPlan
+from simcore.plan.wiring import wiring_tables
 from simcore.why import Term, constant, leaf, total
 
 COLLECTIVE_PAYLOAD_BYTES: Final = 1e9
@@ -49,7 +51,8 @@ def _fabric_terms(hardware: Hardware, fabric: Fabric) -> dict[str, Term]:
     if not fabric.ocs_count:
         del found["fabric.ocs_count"]
     found |= {name: term.named(name) for name, term in fabric.terms.items()}
-    return found | operation_terms(fabric) | _collective_terms(hardware, fabric)
+    found |= operation_terms(fabric) | scaleup_terms(fabric, hardware.scaleup_domain)
+    return found | _collective_terms(hardware, fabric)
 
 
 def _collective_terms(hardware: Hardware, fabric: Fabric) -> dict[str, Term]:
@@ -104,7 +107,7 @@ def cluster_tables(
             }
             for tier in fabric.tiers
         ],
-        "operations": operation_rows(fabric),
+        **wiring_tables(hardware, fabric),
         "failure_domains": [
             {
                 "component": domain.component,

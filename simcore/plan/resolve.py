@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from simcore.catalog import Catalog, override_chip
 from simcore.catalog.huggingface import architecture_from_config
 from simcore.catalog.measured import measured_tables
-from simcore.catalog.types import Calibration, Chip, LlmArchitecture, Server
+from simcore.catalog.types import Calibration, Chip, LlmArchitecture, ScaleupDomain, Server
 from simcore.errors import Message
 from simcore.fabric import AnyTopology, Topology
 from simcore.scenario import Scenario
@@ -45,6 +45,7 @@ class Hardware:
 
     pools: tuple[OwnedChips, ...]
     topology: AnyTopology
+    scaleup_domain: ScaleupDomain | None  # as the main server is sold
 
     @property
     def main(self) -> OwnedChips:
@@ -116,6 +117,7 @@ def resolve_hardware(scenario: Scenario, catalog: Catalog) -> Hardware:
     return Hardware(
         pools=(main, *further),
         topology=scenario.topology or _default_topology(main.chip, main.server),
+        scaleup_domain=catalog.scaleup_domain_of(main.server),
     )
 
 

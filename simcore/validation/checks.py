@@ -36,6 +36,7 @@ from simcore.reliability import (
 )
 from simcore.validation.memory import MEMORY_CHECKS
 from simcore.validation.training import TRAINING_CHECKS
+from simcore.validation.wiring import WIRING_CHECKS
 from simcore.why import constant
 
 Inputs = Mapping[str, Any]
@@ -258,4 +259,5 @@ CHECKS: Final[Mapping[str, Callable[[Inputs], float]]] = {
     "torus_bisection": _torus_bisection,
     **MEMORY_CHECKS,
     **TRAINING_CHECKS,
+    **WIRING_CHECKS,
 }

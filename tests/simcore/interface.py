@@ -55,5 +55,6 @@ ADDED: Final = (
     r"serving\.autoscaling\.(ready_replica_count\.(mean|max)|replica_s|used_fraction|scale_(up|down)_count)",
     r"cost\.usd_per_training_run",  # tokens of the run over tokens per second, priced
     r"fabric\.(deploy_hours|monitor_hours_per_year|upgrade_hours)",  # what a fabric asks of people
+    r"fabric\.scaleup_(switch|link|cable)_count",  # what the scale-up domains are built of
 )
 KNOWN_METRICS: Final = re.compile("|".join((*INTERFACE, *ADDED)))
