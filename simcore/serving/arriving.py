@@ -12,7 +12,7 @@ from simcore.serving.ending import reject
 from simcore.serving.lane import (
     blocks_of_prompt,
 )
-from simcore.serving.routers import choose, routed
+from simcore.serving.routers import choose, elsewhere, routed
 from simcore.serving.state import (
     PREFILL,
 )
@@ -52,6 +52,8 @@ def arrive(
         reject(clock, rows, follow, arrival, request, now)
         return -1
     index = choose(clock, lanes, phases, setups, prefix, routing, request, now)
+    if lanes[index].shut == 1:
+        index = elsewhere(clock, routing, index)
     lane = lanes[index]
     setup = setups[lane.pool]
     full = setup.max_queue_length >= 0 and is_full(lanes, setup, index)
@@ -78,7 +80,7 @@ def arrive(
     if setup.router != 0:
         routed(clock, lane, setup, prefix, routing, request, index)
     if lane.order < 0:
-        return index
+        return index if lane.down == 0 else -1
     # A newcomer behind others, or without a seat, cannot change the run.
     if lane.steps > 1 and lane.queue_first == request and lane.running < setup.max_num_seqs:
         cut(lanes, order, index, now)

@@ -1,12 +1,12 @@
 """Where the time of the replicas went: dot products of the engine's sums with the step table.
 
-    busy  = iterations · (linear + comm + overhead) + sampled · head + attention · sums + moved
+    busy  = iterations · (linear + comm + overhead) + sampled · head + attention · sums + moved + slowed
     total = replica_count × makespan = busy + queue
 
 compute is `flop / (e_c · peak)`; hbm is what memory adds to it; scaleup the exposed collectives, scaleout those of
-them that cross scale-up domains; overhead launches and host work per iteration; host the wait for KV on its
-way from or to a tier, whichever it is; queue the time in which no iteration runs. The parts sum to the total (a
-law test holds it). FLOP and bytes of the table are those of one chip of the replica.
+them that cross scale-up domains, with what failed links slow; overhead launches and host work per iteration; host the
+wait for KV on its way from or to a tier, whichever it is; queue the time in which no iteration runs. The parts sum to
+the total (a law test holds it). FLOP and bytes of the table are those of one chip of the replica.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from simcore.compute.step_table import StepTimeTable
-from simcore.serving.records import Floats, Totals
+from simcore.serving.records import Totals
 
 
 def seconds_by_resource(totals: Totals, table: StepTimeTable) -> dict[str, float]:
@@ -49,20 +49,22 @@ def seconds_by_resource(totals: Totals, table: StepTimeTable) -> dict[str, float
             + (decode_s - decode_compute_s)
             + (prefill_s - prefill_compute_s)
         ),
-        **_collectives_s(tokens, table, head_comm_s),
+        **_collectives_s(totals, table, head_comm_s),
         "host": totals.moved_s,
         "overhead": launch_s + fixed_s + host_s,
         "queue": max(0.0, totals.replica_count * totals.makespan_s - totals.busy_s),
     }
 
 
-def _collectives_s(tokens: Floats, table: StepTimeTable, head_comm_s: float) -> dict[str, float]:
+def _collectives_s(totals: Totals, table: StepTimeTable, head_comm_s: float) -> dict[str, float]:
     """Those of further passes of a draft, which the head's times hold, count as scale-up."""
+    tokens = totals.iterations_by_tokens
     if table.scaleout_s is None:
-        return {"scaleup": float(tokens @ table.comm_s) + head_comm_s}
+        found = {"scaleup": float(tokens @ table.comm_s) + head_comm_s}
+        return found | ({"scaleout": totals.slowed_s} if totals.slowed_s > 0 else {})
     return {
         "scaleup": float(tokens @ (table.comm_s - table.scaleout_s)) + head_comm_s,
-        "scaleout": float(tokens @ table.scaleout_s),
+        "scaleout": float(tokens @ table.scaleout_s) + totals.slowed_s,
     }
 
 

@@ -322,6 +322,8 @@ def end(
     totals.held_s += seconds * (held + 0.5 * decodes * (grown + 1))
     totals.busy_s += seconds
     totals.moved_s += lane.moved_s
+    if lane.slow > 1.0:
+        totals.slowed_s += (seconds - lane.moved_s) * (1.0 - 1.0 / lane.slow)
     totals.iterations += steps
     totals.sequences += steps * (decodes + lane.chunks)
     tally(token_iterations, setup, tokens, steps)

@@ -20,6 +20,7 @@ from simcore.serving.autoscaling import Autoscaler, Autoscaling
 from simcore.serving.capacity import capacity_request_per_s
 from simcore.serving.follow_up import follow_ups
 from simcore.serving.handover import KvLink, empty_handover
+from simcore.serving.interruptions import Interrupted, Interruptions, Outages, keep
 from simcore.serving.kernel import advance
 from simcore.serving.layout import enter_link, free_runs, put_behind, setups_of, step_times
 from simcore.serving.pools import LanePool
@@ -28,6 +29,7 @@ from simcore.serving.queue_order import Line
 from simcore.serving.records import Floats, Integers, Records, Replicas, Slice, Totals, Transfers
 from simcore.serving.routers import Router, lanes_used, routing_state, set_up
 from simcore.serving.seating import empty_lanes, widened
+from simcore.serving.stranding import strand
 from simcore.serving.tiers import tier_bases, tier_use
 from simcore.workload.requests import Requests
 
@@ -52,6 +54,7 @@ class Engine:
         line: Line | None = None,
         link: KvLink | None = None,
         autoscaling: Autoscaling | None = None,
+        outages: Outages | None = None,
     ) -> None:
         """Without a reservation, blocks are taken as sequences grow; with chains, prompts share their prefixes.
 
@@ -64,6 +67,8 @@ class Engine:
             raise ValueError("KV moves in pages from one pool that prefills to one that decodes")
         if autoscaling is not None and len(pools) > 1:
             raise ValueError("the replicas of one pool are scaled")
+        if outages is not None and (autoscaling is not None or link is not None):
+            raise ValueError("lanes go down where all do both and none is scaled")
         if line is not None and any(pool.scheduler.kind == "static_batch" for pool in pools):
             raise ValueError("static batches are formed first come first served")
         if chains is not None and reservation is not None:
@@ -72,7 +77,7 @@ class Engine:
         self._requests = requests
         self._block_size = block_size_tokens
         self._reservation = reservation
-        lane_counts = self._lanes_used(router)
+        lane_counts = self._lanes_used(router) if outages is None else [pool.lane_count for pool in pools]
         used = sum(lane_counts)
         self._setup = setups_of(
             pools, lane_counts, block_size_tokens, reservation, shared=chains is not None, admission=admission
@@ -105,6 +110,9 @@ class Engine:
         ]
         tier_counts = np.array([one.count if one is not None else 0 for one in tiers])
         self._lanes["tier_base"] = np.append(0, np.cumsum(np.repeat(tier_counts, lane_counts)))[:-1]
+        if outages is not None and outages.copy is not None:
+            keep(self._setup, outages.copy)
+        self._setup["finding"] = self._setup["caching"] + self._setup["tiers"] + self._setup["keeping"] > 0
         self._tree = free_runs(self._setup, self._lanes)
         self._follow = follow_ups(requests.turns)
         self._arrival = np.array(requests.arrival_s, np.float64)
@@ -118,6 +126,7 @@ class Engine:
         self._samples = state.records(state.SAMPLE, state.SAMPLE_ROWS)
         self._clock = self._new_clock(self._horizon_s())
         self._autoscaler = None if autoscaling is None else self._scaled(autoscaling)
+        self._interruptions = None if outages is None else self._interrupted(outages)
 
     def _scaled(self, spec: Autoscaling) -> Autoscaler:
         found = Autoscaler(
@@ -128,6 +137,22 @@ class Engine:
             prefix=self._prefix,
             begin_s=float(self._arrival[0]) if len(self._arrival) else 0.0,
         )
+        self._halt_at(found.next_s)
+        return found
+
+    def _interrupted(self, outages: Outages) -> Interruptions:
+        arrays = Interrupted(
+            self._clock,
+            self._lanes,
+            self._order,
+            self._rows,
+            self._inputs,
+            self._setup,
+            self._totals,
+            self._prefix,
+            self._routing,
+        )
+        found = Interruptions(outages, arrays, widen=self._widen)
         self._halt_at(found.next_s)
         return found
 
@@ -241,16 +266,13 @@ class Engine:
 
     def _advance(self) -> tuple[dict[str, Floats], dict[str, Floats]]:
         outcome = self._on()
-        while outcome in (state.MORE_SEATS, state.HALTED):
+        while outcome in (state.MORE_SEATS, state.HALTED, state.LOST):
             if outcome == state.HALTED:
-                assert self._autoscaler is not None, "nobody else asks for a halt"
-                self._autoscaler.at(float(self._clock[0].halt_s), self._phases)
-                self._halt_at(self._autoscaler.next_s)
-                outcome = self._on()
-                continue
-            index = int(self._clock[0].growing)
-            most = int(self._setup[self._lanes[index].pool].most_seats)
-            self._seats, self._room = widened(self._lanes, self._seats, self._room, index, most=most)
+                self._halted(float(self._clock[0].halt_s))
+            elif outcome == state.LOST:
+                self._strand(int(self._clock[0].growing))
+            else:
+                self._widen(int(self._clock[0].growing))
             outcome = self._on()
         if outcome == state.STUCK or (outcome == state.DONE and self.done_count < len(self._requests)):
             clock = self._clock[0]
@@ -259,6 +281,40 @@ class Engine:
                 f"{len(self._requests)} requests done; this is a fault of the scheduler, please report it"
             )
         return self._take_samples()
+
+    def _halted(self, now_s: float) -> None:
+        """What was to change at this instant does."""
+        if self._autoscaler is not None:
+            self._autoscaler.at(now_s, self._phases)
+            self._halt_at(self._autoscaler.next_s)
+        else:
+            assert self._interruptions is not None, "nobody else asks for a halt"
+            self._interruptions.at(now_s)
+            self._halt_at(self._interruptions.next_s)
+
+    def _strand(self, index: int) -> None:
+        """A lane that is down has ended its last step."""
+        assert self._interruptions is not None, "nothing else takes a lane down"
+        strand(
+            self._clock,
+            self._lanes,
+            self._order,
+            self._seats,
+            self._room,
+            self._rows,
+            self._phases,
+            self._setup,
+            self._tree,
+            self._totals,
+            self._prefix,
+            index,
+        )
+        self._interruptions.stranded()
+
+    def _widen(self, index: int) -> None:
+        """Twice the seats for a lane."""
+        most = int(self._setup[self._lanes[index].pool].most_seats)
+        self._seats, self._room = widened(self._lanes, self._seats, self._room, index, most=most)
 
     def _on(self) -> int:
         """One call of the kernel; why it returned."""
@@ -308,6 +364,8 @@ class Engine:
             columns["handing_over"] = taken["handing_over"].astype(np.float64)
         if self._autoscaler is not None:
             columns |= self._autoscaler.columns(columns["time_s"])
+        if self._interruptions is not None:
+            columns["lanes_down"] = self._interruptions.lanes_down(columns["time_s"])
         return columns, self._kv_map(taken, blocks)
 
     def _kv_map(self, taken: Any, blocks: float) -> dict[str, Floats]:
@@ -387,6 +445,7 @@ class Engine:
             prefill_iteration_count=int(sums.prefill_iterations),
             busy_s=float(sums.busy_s),
             moved_s=float(sums.moved_s),
+            slowed_s=float(sums.slowed_s),
             makespan_s=makespan_s,
             iterations_by_tokens=self._token_iterations[by_tokens].copy(),
             iterations_by_sampled=self._sampled_iterations[by_sampled].copy(),
@@ -400,6 +459,7 @@ class Engine:
             prefill_window_work_sum=float(sums.prefill_window_work),
             discarded_token_sum=int(sums.discarded_tokens),
             preemption_count=int(sums.preemptions),
+            stranded_count=int(sums.stranded),
             swap_count=int(sums.swaps) if head.swapping else None,
             tiers=tier_use(tiers, self._tier_names[place], stowing=bool(head.stowing)),
             completed_count=int(clock.completed) if first else 0,

@@ -39,6 +39,7 @@ from simcore.serving.state import (
     DECODE,
     DONE,
     HALTED,
+    LOST,
     MORE_SEATS,
     PAUSED,
     PREFILL,
@@ -87,7 +88,7 @@ def advance(
             end_s = next_landing_s(handover)
         arriving = c.next_request < c.released and arrival[c.next_request] <= end_s
         event_s = arrival[c.next_request] if arriving else end_s
-        if event_s == math.inf:
+        if event_s == math.inf and c.resuming == 0:
             return DONE
         while c.watch_s < event_s:
             if c.halt_s <= c.sample_s:
@@ -139,7 +140,7 @@ def advance(
                 hand_over(c, lanes, order, rows, phases, inputs, setups, totals, handover, index, event_s)
             elif s.role == DECODE:
                 note(handover.loads, index - s.first_lane, outstanding(lane))
-            if s.tracking == 1 and index < setups[0].replica_count:  # it is ready
+            if s.tracking == 1 and index < setups[0].replica_count and lane.shut == 0:  # it is ready
                 note(routing.loads, index, lane.running + lane.waiting)
             if lane.barren > _BARREN_LIMIT:
                 return STUCK
@@ -149,6 +150,9 @@ def advance(
                 continue
             if c.sessions == 1:  # somebody may be due at this very instant
                 continue
+        if lane.down == 1:
+            c.growing = index
+            return LOST
         if (
             lane.landed > 0
             and lane.running + lane.waiting == lane.ring_size

@@ -14,6 +14,7 @@ from simcore.memory.buddy import give, largest_order, order_for, take
 from simcore.memory.kv_pool import blocks_for, phase_after
 from simcore.serving.heap import heap_push
 from simcore.serving.prefix import hold, let_go, share
+from simcore.serving.state import LEVEL_KEPT
 from simcore.serving.tiers import bring_back, swap_in, touch
 from simcore.serving.waiting import leave_line
 
@@ -83,13 +84,10 @@ def admit(
         seat.last_token_s = row.last_token_s
         if setup.swapping == 1 and row.level >= 0:
             swap_in(lane, setup, prefix, row.level, row.held)
-        else:
+        elif row.level != LEVEL_KEPT:
             totals.discarded_tokens -= min(found, row.held)
     else:
         row.scheduled_s = now
-        if setup.levels >= 0:
-            order = order_for(row.reserved)
-            row.first_block = take(tree, lane.tree_base, setup.levels, order)
         if setup.caching == 1:
             prefix.hit_tokens[request] = found
             totals.hit_tokens += found
@@ -97,6 +95,9 @@ def admit(
             for level in range(setup.tiers):
                 tier = prefix.tiers[lane.tier_base + level]
                 tier.hit_tokens += tier.incoming
+    if setup.levels >= 0:
+        order = order_for(row.reserved)
+        row.first_block = take(tree, lane.tree_base, setup.levels, order)
     seat.request = request
     seat.target = inputs[request] + seat.generated
     seat.done = found
@@ -106,7 +107,7 @@ def admit(
         hold(lane, seat, prefix)
     if setup.stowing == 1:
         touch(lane, setup, prefix, request, found)
-    if setup.tiers > 0:
+    if setup.tiers + setup.keeping > 0:
         bring_back(lane, setup, prefix)
     seat.start = -1
     seat.before = lane.last_seat

@@ -185,10 +185,34 @@ def preempt(
     now: float,
 ) -> None:
     """A running sequence waits again; a tier keeps what it held, or it computes it again."""
+    held = unseat(lane, seats, room, rows, phases, setup, totals, prefix, seat_id, now)
+    row = rows[seats[seat_id].request]
+    row.level = swap_out(lane, setup, prefix, held) if setup.swapping == 1 else -1
+    if row.level >= 0:
+        totals.swaps += 1
+    else:
+        totals.discarded_tokens += held
+
+
+@compiled_in_place
+def unseat(
+    lane: Any,
+    seats: Any,
+    room: Any,
+    rows: Any,
+    phases: Any,
+    setup: Any,
+    totals: Any,
+    prefix: Any,
+    seat_id: int,
+    now: float,
+) -> int:
+    """Put a running sequence back into the line of its lane; returns the tokens that it held."""
     seat = seats[seat_id]
     row = rows[seat.request]
+    held: int = seat.done
     if seat.start < 0:
-        held, asked = seat.done, seat.target
+        asked = seat.target
         leave_ring(lane, room, seat_id)
         lane.prefilled -= held
         row.generated = seat.generated
@@ -201,15 +225,14 @@ def preempt(
         asked = held + 1  # the token sampled last is not held yet
     row.held = held
     lane.line_blocks += blocks_of_prompt(rows, setup, seat.request, asked)
-    lane.free_blocks += blocks_for(held, setup.block_size, setup.block_shift)
-    if setup.caching == 1:
-        let_go(lane, seat, prefix)
+    if setup.pages == 1:
+        lane.free_blocks += blocks_for(held, setup.block_size, setup.block_shift)
+        if setup.caching == 1:
+            let_go(lane, seat, prefix)
+    else:
+        lane.free_blocks += row.reserved
     vacate(lane, seats, room, seat_id)
     row.preemptions += 1
     rejoin_line(lane, rows, setup, seat.request)
     totals.preemptions += 1
-    row.level = swap_out(lane, setup, prefix, held) if setup.swapping == 1 else -1
-    if row.level >= 0:
-        totals.swaps += 1
-    else:
-        totals.discarded_tokens += held
+    return held

@@ -26,6 +26,7 @@ from simcore.memory.kv_pool import blocks_for
 from simcore.serving import state
 from simcore.serving.records import Integers
 from simcore.serving.shelf import shelve, unshelve
+from simcore.serving.state import LEVEL_KEPT
 from simcore.serving.tiers import KvTiers, find_behind, stow, tier_records
 from simcore.workload.block_hashes import BLOCK_TOKENS, Chains
 
@@ -146,9 +147,25 @@ def evict(lane: Any, setup: Any, totals: Any, prefix: Any) -> None:
 
 
 @compiled_in_place
+def forget(lane: Any, setup: Any, prefix: Any) -> None:
+    """A lane on which nothing runs loses all that it has cached, and what its tiers have."""
+    while lane.oldest >= 0:
+        entry = lane.oldest
+        unshelve(lane, prefix, entry)
+        prefix.cells[lane.cell_base + entry].holders = 0
+    for level in range(setup.tiers if setup.stowing == 1 else 0):
+        tier = prefix.tiers[lane.tier_base + level]
+        while tier.oldest >= 0:
+            entry = tier.oldest
+            unshelve(tier, prefix, entry)
+            prefix.cells[tier.cell_base + entry].holders = 0
+
+
+@compiled_in_place
 def find(lane: Any, rows: Any, inputs: Any, setup: Any, totals: Any, prefix: Any) -> int:
     """Tokens of the first in line that need no computing: in the pool, and in a tier where that is quicker.
 
+    A copy elsewhere of what a lane that went down has lost is brought back whole.
     In the pool are `lane.found` entries, `found_held` blocks of them in use; tiers have `incoming` tokens each.
     """
     lane.fetch_s = 0.0
@@ -163,6 +180,9 @@ def find(lane: Any, rows: Any, inputs: Any, setup: Any, totals: Any, prefix: Any
             tier.incoming = row.held - found
             lane.fetch_s = tier.latency_s + tier.incoming * tier.s_per_token
             found = row.held
+    elif setup.keeping == 1 and row.preemptions > 0 and row.level == LEVEL_KEPT and row.held > found:
+        lane.fetch_s = setup.kept_latency_s + (row.held - found) * setup.kept_s_per_token
+        found = row.held
     elif setup.stowing == 1:
         found = find_behind(lane, setup, prefix, request, inputs[request] + row.generated, found)
     return found

@@ -118,6 +118,7 @@ class Totals:
     prefill_iteration_count: int
     busy_s: float
     moved_s: float  # of it, waiting for KV on its way from or to a tier
+    slowed_s: float  # of it, what steps of slowed lanes took longer
     makespan_s: float  # from the first arrival to the last finish
     iterations_by_tokens: Floats  # dot the step table's linear_s
     iterations_by_sampled: Floats  # dot the step table's head_s
@@ -131,6 +132,7 @@ class Totals:
     prefill_window_work_sum: float
     discarded_token_sum: int
     preemption_count: int
+    stranded_count: int  # of those, because their lane went down
     swap_count: int | None  # of those, whose KV a tier kept; None: none takes it
     tiers: tuple[TierUse, ...]
     completed_count: int

@@ -28,6 +28,7 @@ def empty_lanes(setups: Any, *, share: int) -> tuple[Any, Any, Any]:
     lanes["phase_base"] = np.arange(len(lanes)) * setups["block_size"][0]
     lanes["free_blocks"] = setups["block_count"][lanes["pool"]]
     lanes["spare_count"] = lanes["ring_size"]
+    lanes["pace"] = lanes["slow"] = 1.0
     for name in ("queue_first", "queue_last", "last_seat", "order", "newest", "oldest", "parting_first"):
         lanes[name] = -1
     seat_count = int((lanes["ring_size"] + 1).sum())

@@ -113,6 +113,9 @@ def start(
                 # Who waits for memory looks again when a prefix is evicted.
                 lane.free_blocks - lane.cached_blocks if lane.blocked == 1 else lane.free_blocks,
             )
+    lane.slow = lane.pace
+    rate *= lane.slow
+    slope *= lane.slow
     lane.rate_s = rate
     lane.slope_s = slope
     lane.steps = steps

@@ -30,8 +30,11 @@ PAUSED: Final = 0
 SAMPLES_FULL: Final = 1
 DONE: Final = 2
 STUCK: Final = 3
-HALTED: Final = 5  # at `clock.halt_s`
 MORE_SEATS: Final = 4  # the lane `clock.growing` must have more before the next arrival
+HALTED: Final = 5  # at `clock.halt_s`
+LOST: Final = 6  # the lane `clock.growing` is down, and its last step has ended
+
+LEVEL_KEPT: Final = -2  # `row.level` of a sequence whose KV a copy elsewhere keeps
 
 MAPPED_LANES: Final = 16
 SAMPLE_ROWS: Final = 512  # of one kernel call; it returns when they are full
@@ -51,6 +54,8 @@ LANE: Final = np.dtype(
         ("prefill_work", "f8"),  # Σ chunk * (done + chunk / 2) of this iteration
         ("prefill_window_work", "f8"),
         ("virtual", "f8"),  # time of a fair line: the latest start tag that left it
+        ("pace", "f8"),  # from the next run on, steps take so many times as long; 1.0 unless something failed
+        ("slow", "f8"),  # the same of the run in progress
         ("steps", "i8"),  # steps of the run in progress; 0: idle
         ("decodes", "i8"),  # sequences that decode in it
         ("chunks", "i8"),  # prompts (or parts of them) prefilled in it
@@ -93,6 +98,8 @@ LANE: Final = np.dtype(
         ("queue_last", "i8"),
         ("last_seat", "i8"),  # running sequences are linked in order of admission; -1: none
         ("barren", "i8"),  # iterations since a token was emitted
+        ("down", "i8"),  # 1: it computes nothing
+        ("shut", "i8"),  # 1: it is sent nothing
         # Only where drafts are verified:
         ("credit", "i8"),  # of a token that drafts have yet to give, in 2**-32
         ("gained", "i8"),  # tokens that a sequence gets of the first iteration of the run
@@ -228,6 +235,7 @@ CLOCK: Final = np.dtype(
         ("turn", "i8"),  # requests routed so far
         ("last_lane", "i8"),  # where the last one went; -1: there was none
         ("growing", "i8"),  # lane that must have more seats
+        ("resuming", "i8"),  # 1: a lane that is down will be back, so an empty calendar is not the end
         ("in_flight", "i8"),  # prompts whose KV is on its way
         ("last_target", "i8"),  # decode lane that the last prompt was handed to
         ("samples", "i8"),  # in the buffer
@@ -246,6 +254,8 @@ SETUP: Final = np.dtype(
         ("overhead_s_per_sequence", "f8"),
         ("kv_s_per_token", "f8"),  # of a lane's end of the link
         ("kv_latency_s", "f8"),
+        ("kept_s_per_token", "f8"),  # of bringing back KV from a copy elsewhere
+        ("kept_latency_s", "f8"),
         ("kv_last_fraction", "f8"),  # of a prompt's KV, what cannot leave before its last layer is computed
         ("role", "i8"),
         ("most_load", "f8"),  # requests outstanding that a router passes a lane over beyond: this, and so
@@ -276,7 +286,9 @@ SETUP: Final = np.dtype(
         ("token_last", "i8"),
         ("sampled_base", "i8"),
         ("caching", "i8"),  # 1: prompts share resident prefixes
+        ("finding", "i8"),  # 1: part of a prompt may need no computing
         ("tiers", "i8"),  # behind the KV pool of a lane
+        ("keeping", "i8"),  # 1: what a lane loses has a copy elsewhere
         ("swapping", "i8"),  # 1: they take the KV of preempted sequences
         ("stowing", "i8"),  # 1: they take evicted prefixes
         ("again_s_per_token", "f8"),  # computing a stowed prefix again
@@ -296,6 +308,7 @@ TOTALS: Final = np.dtype(
         ("prefill_window_work", "f8"),
         ("gap_s", "f8"),
         ("moved_s", "f8"),  # of busy_s, waiting for KV on its way from or to a tier
+        ("slowed_s", "f8"),  # of busy_s, what lanes that are slowed took longer
         ("block_s", "f8"),  # ∫ blocks in use dt
         ("held_s", "f8"),  # ∫ held tokens dt
         ("blocked_s", "f8"),  # ∫ free blocks dt, while the first in line does not fit
@@ -308,6 +321,7 @@ TOTALS: Final = np.dtype(
         ("prefill_tokens", "i8"),
         ("discarded_tokens", "i8"),
         ("preemptions", "i8"),
+        ("stranded", "i8"),  # of those, because their lane went down
         ("swaps", "i8"),
         ("gaps", "i8"),
         ("prompt_tokens", "i8"),  # of admitted requests

@@ -11,6 +11,7 @@ import numpy as np
 from simcore.compute.step_table import StepTimeTable
 from simcore.memory.allocators import occupancy
 from simcore.serving.engine import Engine
+from simcore.serving.interruptions import Outage, Outages
 from simcore.serving.ordering import sorted_values
 from simcore.serving.pools import LanePool
 from simcore.serving.routers.round_robin import RoundRobin
@@ -19,7 +20,7 @@ from simcore.workload.requests import Requests
 
 
 def warm() -> None:
-    """Run three requests through every scheduler, one through an allocator, and sort enough values."""
+    """Run three requests through every scheduler and a failure, one through an allocator, and sort enough values."""
     requests = Requests(
         arrival_s=np.zeros(3), input_tokens=np.full(3, 5), output_tokens=np.full(3, 4), concurrency=2
     )
@@ -28,10 +29,16 @@ def warm() -> None:
             table=constant_table(1e-3, max_tokens=8, max_sequences=2),
             scheduler=SchedulerParameters(kind=kind, max_num_seqs=2, max_num_batched_tokens=8),
             block_count=4,
-            lane_count=1,
+            lane_count=2,
         )
-        engine = Engine([pool], block_size_tokens=4, router=RoundRobin(), requests=requests)
-        engine.run()
+        failure = Outage(lanes=(0,), begin_s=1e-3, end_s=1.0)
+        Engine(
+            [pool],
+            block_size_tokens=4,
+            router=RoundRobin(),
+            requests=requests,
+            outages=Outages(outages=(failure,)),
+        ).run()
     one = np.ones(1, np.int64)
     occupancy("paged", one, one, capacity_tokens=64, max_model_len=64)
     sorted_values(np.zeros(4096))  # metrics of many requests; fewer are sorted by numpy

@@ -79,6 +79,7 @@ class Routing(NamedTuple):
     homes: Any  # by entry of the prefix chains, or by session: the lane that was last sent it, -1: none
     tags: Any  # by lane and flow: the finish tag of the last one in a fair line
     sessions: Any  # by request
+    open: Any  # how many lanes take requests, then those lanes; read where one that does not was chosen
 
 
 def is_drawn(router: Router) -> bool:
@@ -121,6 +122,7 @@ def routing_state(
         homes=np.full(homes.get(router.kind, 1), -1, np.int32),
         tags=np.zeros(max(1, lane_count * flow_count)),
         sessions=_sessions(requests) if router.kind == "session" else np.zeros(1, np.int64),
+        open=np.append(lane_count, np.arange(lane_count)),
     )
 
 
@@ -164,15 +166,25 @@ def _looked_up(
     if setup.router == 4:
         return _power_of_two(lanes, setup, routing, request)
     if setup.router == 6:
-        return _session(clock, setup, routing, request)
+        return _session(clock, lanes, setup, routing, request)
     return _prefix_affinity(clock, lanes, setup, prefix, routing, request)
+
+
+@compiled_in_place
+def elsewhere(clock: Any, routing: Any, index: int) -> int:
+    """The lane instead of one that is sent nothing: those that take requests in turn; itself where none does."""
+    count = routing.open[0]
+    if count == 0:
+        return index
+    lane: int = routing.open[1 + clock.turn % count]
+    return lane
 
 
 @compiled_in_place
 def routed(clock: Any, lane: Any, setup: Any, prefix: Any, routing: Any, request: int, index: int) -> None:
     """A request stands in the line of a lane; nothing that `round_robin` would have to know."""
     clock.last_lane = index
-    if setup.tracking == 1:
+    if setup.tracking == 1 and lane.shut == 0:
         note(routing.loads, index, lane.running + lane.waiting)
     if setup.router == 5 and setup.caching == 1:
         _remember(prefix, routing, request, index)

@@ -33,6 +33,8 @@ def choose(clock: Any, lanes: Any, phases: Any, setups: Any, now: float) -> int:
     for _ in range(lane_count):
         index = index + 1 if index + 1 < lane_count else 0
         lane = lanes[index]
+        if lane.shut == 1:
+            continue
         blocks = lane.line_blocks + taken_blocks(lane, phases, setups[lane.pool], now)
         if fewest < 0 or blocks < fewest:
             best, fewest = index, blocks

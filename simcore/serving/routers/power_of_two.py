@@ -29,4 +29,6 @@ def choose(lanes: Any, setup: Any, routing: Any, request: int) -> int:
     second = first + 1 + int(routing.picks[request, 1] * (count - 1))
     second -= count if second >= count else 0
     one, other = lanes[first], lanes[second]
+    if one.shut + other.shut == 1:
+        return second if one.shut == 1 else first
     return second if other.running + other.waiting < one.running + one.waiting else first

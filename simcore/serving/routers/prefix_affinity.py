@@ -34,7 +34,7 @@ def choose(clock: Any, lanes: Any, setup: Any, prefix: Any, routing: Any, reques
             if home < 0:
                 break
             index = home
-    if 0 <= index < setup.replica_count:  # it is ready
+    if 0 <= index < setup.replica_count and lanes[index].shut == 0:  # it is ready
         lane = lanes[index]
         outstanding = clock.turn - clock.completed - clock.refused
         if lane.running + lane.waiting <= setup.most_load + setup.most_load_per_request * outstanding:

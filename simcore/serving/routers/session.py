@@ -22,10 +22,10 @@ class Session(Spec):
 
 
 @compiled_in_place
-def choose(clock: Any, setup: Any, routing: Any, request: int) -> int:
+def choose(clock: Any, lanes: Any, setup: Any, routing: Any, request: int) -> int:
     """Where the session is, or the least loaded lane."""
     home: int = routing.homes[routing.sessions[request]]
-    if home >= 0:
+    if home >= 0 and lanes[home].shut == 0:
         return home
     following = clock.last_lane + 1
     return least_loaded(routing.loads, following if following < setup.replica_count else 0)

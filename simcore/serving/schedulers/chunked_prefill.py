@@ -78,7 +78,7 @@ def schedule(
         lane.blocked = 1
         return
     while lane.waiting > 0 and budget > 0 and lane.running < setup.max_num_seqs:
-        found = find(lane, rows, inputs, setup, totals, prefix) if setup.caching + setup.tiers > 0 else 0
+        found = find(lane, rows, inputs, setup, totals, prefix) if setup.finding == 1 else 0
         chunk = min(first_waiting_tokens(lane, rows, inputs) - found, budget, longest)
         blocks = blocks_to_admit(lane, rows, setup, tree, found + chunk)
         if blocks > lane.free_blocks:

@@ -47,7 +47,7 @@ def schedule(
     """Fill the lane's next iteration: either prompts, or one token for every running sequence."""
     budget = setup.max_num_batched_tokens
     while lane.waiting > 0 and lane.running < setup.max_num_seqs:
-        found = find(lane, rows, inputs, setup, totals, prefix) if setup.caching + setup.tiers > 0 else 0
+        found = find(lane, rows, inputs, setup, totals, prefix) if setup.finding == 1 else 0
         tokens = first_waiting_tokens(lane, rows, inputs) - found
         blocks = blocks_to_admit(lane, rows, setup, tree, found + tokens)
         reserve = setup.watermark_blocks if lane.running > 0 else 0

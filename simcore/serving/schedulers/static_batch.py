@@ -48,7 +48,7 @@ def schedule(
         lane.gathering = min(lane.waiting, setup.max_num_seqs)
     budget = setup.max_num_batched_tokens
     while lane.gathering > 0:
-        found = find(lane, rows, inputs, setup, totals, prefix) if setup.caching + setup.tiers > 0 else 0
+        found = find(lane, rows, inputs, setup, totals, prefix) if setup.finding == 1 else 0
         tokens = first_waiting_tokens(lane, rows, inputs) - found
         blocks = blocks_to_admit(lane, rows, setup, tree, found + tokens)
         if blocks > lane.free_blocks:

@@ -11,6 +11,7 @@ from simcore.serving.admission import Admission
 from simcore.serving.autoscaling import Autoscaling
 from simcore.serving.engine import Engine
 from simcore.serving.handover import KvLink
+from simcore.serving.interruptions import Outages
 from simcore.serving.metrics import PoolUse
 from simcore.serving.pools import LanePool
 from simcore.serving.prefix import PrefixChains
@@ -108,6 +109,7 @@ def engine(
     tiers: KvTiers | None = None,
     link: KvLink = LINK,
     autoscaling: Autoscaling | None = None,
+    outages: Outages | None = None,
 ) -> Engine:
     apart = kind == "disaggregated"
     pool = LanePool(
@@ -133,6 +135,7 @@ def engine(
         line=line,
         link=link if apart else None,
         autoscaling=autoscaling,
+        outages=outages,
     )
 
 

@@ -27,7 +27,15 @@ LOADS = st.fixed_dictionaries(
 
 
 def engine_of(
-    allocator, scheduler, requests, *, blocks, replicas=1, max_num_seqs=16, max_num_batched_tokens=256
+    allocator,
+    scheduler,
+    requests,
+    *,
+    blocks,
+    replicas=1,
+    max_num_seqs=16,
+    max_num_batched_tokens=256,
+    outages=None,
 ):
     promised = reservation(
         allocator, requests.input_tokens, requests.output_tokens, max_model_len=LONGEST,
@@ -47,6 +55,7 @@ def engine_of(
         router=RoundRobin(),
         requests=requests,
         reservation=promised,
+        outages=outages,
     )
     return run, promised
 

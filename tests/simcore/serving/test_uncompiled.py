@@ -9,7 +9,12 @@ import pytest
 from tests.simcore.serving.tables import ALL_SCHEDULERS, SCHEDULERS
 from tests.simcore.serving.test_reservations import KINDS
 
-LAWS = ("test_prefix", "test_tiers", "test_follow_up")  # each with a fingerprint of runs of its own
+LAWS = (
+    "test_prefix",
+    "test_tiers",
+    "test_follow_up",
+    "test_interruptions",
+)  # each with a fingerprint of runs of its own
 PROGRAM = """
 import sys
 sys.modules["numba"] = None

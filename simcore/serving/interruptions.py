@@ -1,0 +1,170 @@
+"""Lanes that go down, are slowed or drained, and come back, at instants that are known before the run.
+
+An outage takes its lanes from `begin_s` to `end_s`. *Down*: what ran there waits again (`stranding.py`). *Drained*:
+they are sent nothing and finish what they have. *Slowed*: each step takes `slow_ratio` times as long. Where several
+overlap, a lane is down while any says so, and as slow as the slowest.
+
+With `reroutes`, requests are sent nowhere where a lane is down, drained or slowed to half its speed, and those that
+wait there stand in line elsewhere, each where the fewest are outstanding then; without, they wait until it is back, and
+a drained lane, which nobody can relieve, is down. With a `copy`, who was interrupted brings its KV back from there.
+
+Limits: a failure takes effect when the step under way ends, one that is over by then has none; the copy costs nothing
+until it is read; who was interrupted is at the end of a line, as a client's new attempt is.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from simcore.serving.records import Floats
+from simcore.serving.stranding import join, shut, stop, take_first
+
+SHUNNED_RATIO: Final = 2.0  # a lane as slow as this is sent nothing, where requests can be sent elsewhere
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    """Some lanes for a while; `slow_ratio` infinite: they are down."""
+
+    lanes: tuple[int, ...]
+    begin_s: float
+    end_s: float
+    slow_ratio: float = math.inf
+    drains: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KvCopy:
+    """What bringing back the KV of one sequence from elsewhere takes."""
+
+    s_per_token: float
+    latency_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outages:
+    """What happens to the lanes of an engine, and what it can do about it."""
+
+    outages: tuple[Outage, ...]
+    reroutes: bool = True
+    copy: KvCopy | None = None
+
+
+class Interrupted(NamedTuple):
+    """What is read and written of the engine; none of it is ever laid out anew."""
+
+    clock: Any
+    lanes: Any
+    order: Any
+    rows: Any
+    inputs: Any
+    setups: Any
+    totals: Any
+    prefix: Any
+    routing: Any
+
+
+def keep(setups: Any, copy: KvCopy) -> None:
+    """What the kernel has to know of the copies of what lanes hold."""
+    setups["keeping"] = 1
+    setups["kept_s_per_token"] = copy.s_per_token
+    setups["kept_latency_s"] = copy.latency_s
+
+
+class Interruptions:
+    """The outages of one engine, in order of time."""
+
+    def __init__(self, spec: Outages, arrays: Interrupted, *, widen: Callable[[int], None]) -> None:
+        """`widen` gives a lane more seats."""
+        self._reroutes, self._engine, self._widen = spec.reroutes, arrays, widen
+        self._outages = [one for one in spec.outages if one.end_s > one.begin_s and one.slow_ratio != 1.0]
+        edges = {edge for one in self._outages for edge in (one.begin_s, one.end_s)}
+        self._instants = sorted(edges, reverse=True)
+        self._log: list[tuple[float, int]] = [(-math.inf, 0)]
+        arrays.clock[0].resuming = int(bool(edges))
+
+    @property
+    def next_s(self) -> float:
+        """The next instant at which anything changes."""
+        return self._instants[-1] if self._instants else math.inf
+
+    def at(self, now_s: float) -> None:
+        """What changes at this instant."""
+        while self._instants and self._instants[-1] <= now_s:
+            self._instants.pop()
+        self._engine.clock[0].resuming = int(bool(self._instants))
+        now = [one for one in self._outages if one.begin_s <= now_s < one.end_s]
+        touched = [one for one in self._outages if now_s in (one.begin_s, one.end_s)]
+        for index in sorted({index for one in touched for index in one.lanes}):
+            self._set(index, [one for one in now if index in one.lanes])
+        self._open()
+        self._send_elsewhere()
+        self._log.append((now_s, int(self._engine.lanes["down"].sum())))
+
+    def stranded(self) -> None:
+        """A lane that is down has stopped: its line may be sent elsewhere."""
+        self._send_elsewhere()
+
+    def lanes_down(self, time_s: Floats) -> Floats:
+        """How many lanes are down at these instants."""
+        log = np.array(self._log)
+        found: Floats = log[np.searchsorted(log[:, 0], time_s, side="right") - 1, 1]
+        return found
+
+    def _set(self, index: int, outages: list[Outage]) -> None:
+        """The lane is as these outages together have it."""
+        clock, lanes, order, *_ = self._engine
+        lane = lanes[index]
+        down = any(math.isinf(one.slow_ratio) and not (one.drains and self._reroutes) for one in outages)
+        slow = max([1.0, *(one.slow_ratio for one in outages if math.isfinite(one.slow_ratio))])
+        drained = any(one.drains for one in outages) or slow >= SHUNNED_RATIO
+        changed = (down, slow) != (bool(lane.down), float(lane.pace))
+        lane.down, lane.pace = int(down), slow
+        if self._reroutes:
+            shut(lanes, self._engine.setups, self._engine.routing, index, int(down or drained))
+        if changed and (down or lane.order >= 0 or lane.waiting > 0):
+            stop(clock, lanes, order, index)
+
+    def _open(self) -> None:
+        """Write down which lanes take requests."""
+        found = np.flatnonzero(self._engine.lanes["shut"] == 0)
+        self._engine.routing.open[0] = len(found)
+        self._engine.routing.open[1 : 1 + len(found)] = found
+
+    def _send_elsewhere(self) -> None:
+        """Who waits at a lane that takes nobody stands in the shortest line of one that does."""
+        engine, lanes = self._engine, self._engine.lanes
+        left = np.flatnonzero((lanes["shut"] == 1) & (lanes["waiting"] > 0))
+        count = int(engine.routing.open[0])
+        if not len(left) or not count:
+            return
+        lines = [
+            (int(lanes[place].running + lanes[place].waiting), int(place))
+            for place in engine.routing.open[1 : 1 + count]
+        ]
+        heapq.heapify(lines)
+        for index in left.tolist():
+            if lanes[index].down and lanes[index].order >= 0:  # its last step has not ended
+                continue
+            while True:
+                request = take_first(
+                    lanes, engine.rows, engine.inputs, engine.setups, engine.totals, engine.prefix, index
+                )
+                if request < 0:
+                    break
+                outstanding, place = lines[0]
+                heapq.heapreplace(lines, (outstanding + 1, place))
+                self._join(request, place)
+
+    def _join(self, request: int, index: int) -> None:
+        clock, lanes, order, rows, inputs, setups, _, _, routing = self._engine
+        lane = lanes[index]
+        if lane.running + lane.waiting == lane.ring_size < setups[lane.pool].most_seats:
+            self._widen(index)
+        join(clock, lanes, order, rows, inputs, setups, routing, request, index)
