@@ -533,6 +533,26 @@ _FIELDS: Final = (
         "Checkpoint interval",
         "Time between checkpoints; auto takes Young's optimum.",
     ),
+    _entry(
+        "failures_per_thousand_node_days_ratio",
+        "Own failure rate",
+        "Failures of one server in 1,000 days; auto takes the published rate.",
+    ),
+    _entry(
+        "reliability.mttr_s",
+        "Time to repair",
+        "Mean, of one server; host availability then follows from it and the failure rate.",
+    ),
+    _entry(
+        "reliability.bring_up_s",
+        "Torus bring-up",
+        "Time to train the links and set the routes of a slice after its circuits moved.",
+    ),
+    _entry(
+        "reliability.jobs",
+        "Jobs",
+        "Slices that the optical switches join, by chips or shape; written in the YAML.",
+    ),
     _entry("reliability.shocks", "Shocks", "A timeline of failures, drains and bursts."),
     # economics
     _entry("electricity_usd_per_kwh", "Electricity", "Price of energy at the meter."),
@@ -1054,6 +1074,12 @@ _METRICS: Final = (
         better="up",
     ),
     _entry("reliability.checkpoint_interval_s", "Checkpoint interval"),
+    _entry(
+        "reliability.reconfiguration_s",
+        "Reconfiguration",
+        "Time to put a spare cube in the place of a failed one: mirrors, then links and routes.",
+        better="down",
+    ),
     _entry("cost.capex_usd", "Capex", better="down"),
     _entry("cost.opex_usd_per_hour", "Opex", better="down"),
     _entry("cost.tco_usd_per_year", "TCO", better="down"),

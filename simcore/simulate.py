@@ -25,7 +25,7 @@ from simcore.plan.kv_tiers import tier_metrics, tier_rows
 from simcore.plan.prefixes import prefix_chains
 from simcore.plan.requests import replications
 from simcore.plan.serving import lane_pool
-from simcore.plan.slices import drawn_slices, replica_hosts
+from simcore.plan.slices import drawn_slices, host_availability, replica_hosts
 from simcore.plan.training import utilisation_term
 from simcore.plan.training_bands import training_bands
 from simcore.plan.types import PoolInputs
@@ -397,7 +397,7 @@ def partition(plan: Plan, serving: ServingPlan, outcome: ServingMetrics) -> dict
     """Shares of owned chip time by resource; they sum to 1."""
     allocated = serving.chip_count / plan.fabric.chip_count
     up = replica_availability_term(
-        host_availability_fraction=plan.scenario.reliability.host_availability_fraction,
+        host_availability(plan.scenario.reliability),
         hosts_per_replica=replica_hosts(serving.pool.coupled_chip_count, serving.inputs.server),
     ).value
     whole = sum(outcome.seconds.values())

@@ -500,6 +500,9 @@ NAMES: Final[Mapping[str, str]] = {
     "cube_availability_fraction": "Availability of a cube",
     "availability_fraction": "Availability",
     "expected_slice_count": "Slices expected",
+    "switching_s": "Optical switching",
+    "bring_up_s": "Torus bring-up",
+    "reconfiguration_s": "Reconfiguration",
     "failures_per_thousand_node_days": "Failures per 1,000 server days",
     "seconds in 1,000 days": "seconds in 1,000 days",
     # cost

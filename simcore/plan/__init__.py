@@ -21,6 +21,7 @@ from simcore.memory.engines import engine_constants
 from simcore.parallelism import Parallelism
 from simcore.plan.autoscaling import scaling_notes
 from simcore.plan.bands import extrapolation
+from simcore.plan.circuits import plan_circuits
 from simcore.plan.closed_forms import (
     cluster_tables,
     cluster_terms,
@@ -64,6 +65,7 @@ from simcore.workload.traces import TraceTable
 
 __all__ = ["ENGINE_VERSION", "OperatingPoint", "Plan", "PoolPlan", "ServingPlan", "TrainingPlan", "plan"]
 
+OPTICAL_SWITCH = "palomar-136"
 Traces = Callable[[Trace], TraceTable]
 
 
@@ -81,12 +83,15 @@ def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | No
     serving, warnings = _serving(scenario, catalog, hardware, fabric, trace)
     training, training_warnings = plan_training(scenario, catalog, hardware, fabric)
     slices = plan_slices(scenario.reliability, hardware.server, chip_count=scenario.hardware.chip_count)
+    circuits = plan_circuits(scenario.reliability, fabric, catalog.optical_switches[OPTICAL_SWITCH])
     cost = _cost(scenario, catalog, hardware, fabric)
-    terms = cluster_terms(hardware, fabric, slices, cost) | (pool_terms(serving) if serving else {})
+    terms = cluster_terms(hardware, fabric, slices, cost) | dict(circuits.terms)
+    terms |= pool_terms(serving) if serving else {}
     table_terms = pool_table_terms(serving) if serving else {}
     tables = (
         cluster_tables(hardware, fabric, cost, terms)
         | dict(slices.tables)
+        | dict(circuits.tables)
         | (pool_tables(serving, table_terms) if serving else {})
     )
     if training:
@@ -133,7 +138,7 @@ def _cost(scenario: Scenario, catalog: Catalog, hardware: Hardware, fabric: Fabr
         book=catalog.price_book(scenario.economics.price_book),
         fabric_book=catalog.price_book(hardware.topology.price_book, path="topology.price_book"),
         switch=switch_for(catalog.switches, radix=radix, port_bytes_per_s=fabric.link_bytes_per_s),
-        optical_switch=catalog.optical_switches["palomar-136"] if fabric.ocs_count else None,
+        optical_switch=catalog.optical_switches[OPTICAL_SWITCH] if fabric.ocs_count else None,
         further=[
             Machines(chip=pool.chip, server=pool.server, chip_count=pool.chip_count, path=pool.path)
             for pool in hardware.pools[1:]

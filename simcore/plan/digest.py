@@ -19,6 +19,13 @@ from simcore.scenario import Scenario
 from simcore.serving.schedulers.disaggregated import MAIN_POOL
 
 ENGINE_VERSION = "0.1.0"
+# Fields of later versions, which leave older digests as they were while at their defaults.
+_LATER_RELIABILITY = {
+    "failures_per_thousand_node_days_ratio": "auto",
+    "mttr_s": "auto",
+    "bring_up_s": 30.0,
+    "jobs": [],
+}
 
 
 def digest_of(scenario: Scenario, *entries: Any) -> str:
@@ -28,6 +35,9 @@ def digest_of(scenario: Scenario, *entries: Any) -> str:
     for section, name in (("serving", "speculative"), ("serving", "autoscaling"), ("workload", "sessions")):
         if document[section][name] is None:
             del document[section][name]  # a field of later versions leaves older digests as they were
+    for name, default in _LATER_RELIABILITY.items():
+        if document["reliability"][name] == default:
+            del document["reliability"][name]
     for role in ("prefill", "decode"):
         own = document["serving"]["scheduler"].get(role, {})
         if own.get("pool") == MAIN_POOL:

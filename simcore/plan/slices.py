@@ -22,6 +22,7 @@ from simcore.reliability import (
     checkpoint_interval_term,
     goodput_term,
     has_any_box,
+    host_availability_term,
     mtbf_term,
     slice_goodput_grid,
     slice_goodput_series,
@@ -48,20 +49,19 @@ class SlicePlan:
 
 
 def plan_slices(spec: ReliabilitySpec, server: Server, *, chip_count: int) -> SlicePlan:
+    host = host_availability(spec)
     unit = CHIPS_PER_CUBE if server.scaleup_kind == "ici" else server.chips_per_server
     system = SliceSystem(
         chip_count=chip_count,
         chips_per_cube=unit,
         chips_per_host=min(server.chips_per_server, unit),
-        host_availability_fraction=spec.host_availability_fraction,
+        host_availability_fraction=host.value,
         spare_cube_count=spec.spares,
     )
     whole = system.cube_count * system.chips_per_cube
     if spec.slice_chips > whole:
         return SlicePlan(terms={}, series={}, tables={}, warnings=_too_large(spec, whole))
-    mtbf = mtbf_term(
-        server_count=servers_of(spec.slice_chips, server.chips_per_server), failures=spec.failures
-    )
+    mtbf = _mtbf(spec, server, chip_count=spec.slice_chips)
     interval = checkpoint_interval_term(
         spec.checkpoint_interval_s, write_s=spec.checkpoint_write_s, mtbf=mtbf
     )
@@ -70,7 +70,7 @@ def plan_slices(spec: ReliabilitySpec, server: Server, *, chip_count: int) -> Sl
     )
     small = small_job_warning(chip_count=spec.slice_chips)
     return SlicePlan(
-        terms=slice_goodput_terms(system, spec.slice_chips)
+        terms=slice_goodput_terms(system, spec.slice_chips, host)
         | {
             "reliability.mtbf_s": mtbf,
             "reliability.checkpoint_interval_s": interval,
@@ -116,12 +116,30 @@ def drawn_slices(slices: SlicePlan, *, seed: int) -> DrawnSlices:
 
 def job_goodput(spec: ReliabilitySpec, server: Server, *, chip_count: int) -> Term:
     """Share of time that one job of this size keeps after failures, restarts and checkpoints."""
-    mtbf = mtbf_term(server_count=servers_of(chip_count, server.chips_per_server), failures=spec.failures)
+    mtbf = _mtbf(spec, server, chip_count=chip_count)
     interval = checkpoint_interval_term(
         spec.checkpoint_interval_s, write_s=spec.checkpoint_write_s, mtbf=mtbf
     )
     return goodput_term(
         interval=interval, write_s=spec.checkpoint_write_s, restart_s=spec.restart_s, mtbf=mtbf
+    )
+
+
+def _mtbf(spec: ReliabilitySpec, server: Server, *, chip_count: int) -> Term:
+    return mtbf_term(
+        server_count=servers_of(chip_count, server.chips_per_server),
+        failures=spec.failures,
+        own_ratio=spec.failures_per_thousand_node_days_ratio,
+    )
+
+
+def host_availability(spec: ReliabilitySpec) -> Term:
+    """As the scenario gives it, or of its failure rate and its time to repair."""
+    return host_availability_term(
+        given_fraction=spec.host_availability_fraction,
+        mttr_s=spec.mttr_s,
+        failures=spec.failures,
+        own_ratio=spec.failures_per_thousand_node_days_ratio,
     )
 
 

@@ -65,7 +65,14 @@ _SCALED: Final = (
 )
 _OF_A_SLICE: Final = tuple(
     f"reliability.{key}"
-    for key in ("failures", "spares", "checkpoint_interval_s", "checkpoint_write_s", "restart_s")
+    for key in (
+        "failures",
+        "failures_per_thousand_node_days_ratio",
+        "spares",
+        "checkpoint_interval_s",
+        "checkpoint_write_s",
+        "restart_s",
+    )
 )
 _DEFAULTS: Final = Scenario(name="defaults")
 
@@ -90,6 +97,9 @@ def unused_inputs(scenario: Scenario, fabric: Fabric) -> list[Message]:
         *_expert_groups(scenario),
         *_slice_inputs(scenario),
         *_single_tier(scenario, fabric),
+        *_no_circuits(scenario, fabric),
+        *_given_availability(scenario),
+        *_own_rate(scenario),
         *idle_pools(scenario),
     ]
 
@@ -260,6 +270,28 @@ def _slice_inputs(scenario: Scenario) -> Iterator[Message]:
             )
 
 
+def _given_availability(scenario: Scenario) -> Iterator[Message]:
+    """Availability that is given where it follows from failures and repair."""
+    path = "reliability.host_availability_fraction"
+    if scenario.reliability.mttr_s != "auto" and _was_set(scenario, path):
+        yield Message(
+            code="input.no_effect",
+            template="has no effect: availability follows from the failure rate and reliability.mttr_s",
+            path=path,
+        )
+
+
+def _own_rate(scenario: Scenario) -> Iterator[Message]:
+    """A published failure rate beside the user's own."""
+    path = "reliability.failures"
+    if scenario.reliability.failures_per_thousand_node_days_ratio != "auto" and _was_set(scenario, path):
+        yield Message(
+            code="input.no_effect",
+            template="has no effect: reliability.failures_per_thousand_node_days_ratio takes its place",
+            path=path,
+        )
+
+
 def _single_tier(scenario: Scenario, fabric: Fabric) -> Iterator[Message]:
     if len(fabric.tiers) == 1 and getattr(scenario.topology, "oversubscription_ratio", 1.0) != 1.0:
         yield Message(
@@ -267,3 +299,15 @@ def _single_tier(scenario: Scenario, fabric: Fabric) -> Iterator[Message]:
             template="has no effect: a single tier of switches has no uplinks",
             path="topology.oversubscription_ratio",
         )
+
+
+def _no_circuits(scenario: Scenario, fabric: Fabric) -> Iterator[Message]:
+    """What is said of optical circuits where no optical switch stands."""
+    for key in ("jobs", "bring_up_s"):
+        path = f"reliability.{key}"
+        if not fabric.ocs_count and _was_set(scenario, path):
+            yield Message(
+                code="input.no_effect",
+                template="has no effect: no optical switch joins cubes here; set topology.kind to ocs_pod",
+                path=path,
+            )

@@ -11,7 +11,13 @@ from simcore.reliability.availability import (
     slice_goodput,
     spares_series,
 )
-from simcore.reliability.failures import FAILURE_RATES, FailureRate, mtbf_term, small_job_warning
+from simcore.reliability.failures import (
+    FAILURE_RATES,
+    FailureRate,
+    host_availability_term,
+    mtbf_term,
+    small_job_warning,
+)
 from simcore.reliability.goodput import (
     checkpoint_interval_term,
     daly_interval_s,
@@ -39,6 +45,7 @@ __all__ = [
     "daly_interval_s",
     "goodput_term",
     "has_any_box",
+    "host_availability_term",
     "kept_fraction",
     "mtbf_term",
     "needed_cube_availability",

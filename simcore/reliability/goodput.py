@@ -23,8 +23,8 @@ TREE_CUBES = 160
 GRID_AVAILABILITIES = (0.99, 0.995, 0.999)
 
 
-def slice_goodput_terms(system: SliceSystem, slice_chips: int) -> dict[str, Term]:
-    """The four headline numbers, each with its derivation."""
+def slice_goodput_terms(system: SliceSystem, slice_chips: int, host: Term | None = None) -> dict[str, Term]:
+    """The four headline numbers, each with its derivation; `host` is that of a host's availability."""
     if system.cube_count < 1 or slice_chips > system.cube_count * system.chips_per_cube:
         raise InfeasibleError.at(
             "reliability.slice_chips",
@@ -37,7 +37,7 @@ def slice_goodput_terms(system: SliceSystem, slice_chips: int) -> dict[str, Term
             limit=system.cube_count * system.chips_per_cube,
         )
     found = slice_goodput(system, slice_chips)
-    static_mean, ocs_mean = _mean_terms(system, slice_chips)
+    static_mean, ocs_mean = _mean_terms(system, slice_chips, host or _host(system.host_availability_fraction))
     quantile = "largest goodput reached 97 % of the time, binomial over cubes"
     return {
         "reliability.slice_goodput_fraction.mean": ocs_mean.named("slice_goodput_fraction"),
@@ -51,12 +51,12 @@ def _leaf(value: float, source: str) -> Term:
     return leaf(value, "goodput_fraction", kind="derived", source=source)
 
 
-def _mean_terms(system: SliceSystem, slice_chips: int) -> tuple[Term, Term]:
-    host = leaf(
-        system.host_availability_fraction,
-        "host_availability_fraction",
-        path="reliability.host_availability_fraction",
-    )
+def _host(availability_fraction: float) -> Term:
+    name = "host_availability_fraction"
+    return leaf(availability_fraction, name, path=f"reliability.{name}")
+
+
+def _mean_terms(system: SliceSystem, slice_chips: int, host: Term) -> tuple[Term, Term]:
     chips = leaf(slice_chips, "slice_chips", path="reliability.slice_chips")
     pod = leaf(system.chip_count, "chip_count", path="hardware.chip_count")
     if slice_chips < system.chips_per_cube:
@@ -179,11 +179,6 @@ def goodput_term(*, interval: Term, write_s: float, restart_s: float, mtbf: Term
     return (1 - minimum(1, lost)).named("goodput_fraction")
 
 
-def replica_availability_term(*, host_availability_fraction: float, hosts_per_replica: int) -> Term:
+def replica_availability_term(host: Term, *, hosts_per_replica: int) -> Term:
     """Share of time that all hosts of one serving replica are healthy."""
-    host = leaf(
-        host_availability_fraction,
-        "host_availability_fraction",
-        path="reliability.host_availability_fraction",
-    )
     return _power(host, hosts_per_replica).named("availability_fraction")

@@ -4,9 +4,28 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from simcore.spec import Spec
+
+ChipsAlong = Annotated[int, Field(ge=1, le=1024)]
+
+
+class SliceJob(Spec):
+    """Equal slices that run at one time: so many chips, as cubic as can be, or a shape in chips."""
+
+    chips: int | None = Field(default=None, ge=1, le=10_000_000, description="chips of one slice")
+    shape: tuple[ChipsAlong, ChipsAlong, ChipsAlong] | None = Field(
+        default=None, description="chips along each dimension, instead of chips"
+    )
+    count: int = Field(default=1, ge=1, le=1024, description="slices of this kind")
+    twisted: bool = Field(default=False, description="wraps of the short dimensions shift the long ones")
+
+    @model_validator(mode="after")
+    def _one_size(self) -> SliceJob:
+        if (self.chips is None) == (self.shape is None):
+            raise ValueError("got chips and shape, or neither; give one of them, such as chips: 512")
+        return self
 
 
 class ReliabilitySpec(Spec):
@@ -29,4 +48,17 @@ class ReliabilitySpec(Spec):
         default=60.0, gt=0, le=86400, description="time to write one checkpoint"
     )
     restart_s: float = Field(default=600.0, ge=0, le=604800, description="detect, replace, reload, warm up")
+    failures_per_thousand_node_days_ratio: Literal["auto"] | Annotated[float, Field(gt=0, le=100_000)] = (
+        Field(default="auto", description="own failure rate of a server; auto: that of failures")
+    )
+    mttr_s: Literal["auto"] | Annotated[float, Field(ge=0, le=31_536_000)] = Field(
+        default="auto",
+        description="time to repair a server; host availability then follows from it and the failure rate",
+    )
+    bring_up_s: float = Field(
+        default=30.0, ge=0, le=86400, description="train the links and set the routes of a re-wired slice"
+    )
+    jobs: tuple[SliceJob, ...] = Field(
+        default=(), max_length=64, description="slices that the optical switches join; none: as many as fit"
+    )
     shocks: tuple[()] = Field(default=(), description="timeline of shocks; none is simulated here")
