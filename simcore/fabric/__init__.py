@@ -6,6 +6,7 @@ with its spec and builder, and one line in each of the two tables below.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
@@ -48,6 +49,12 @@ def build_fabric(
     site = Site.of(
         server, chip_count=chip_count, hb_domain_size=domain, scaleup_bytes_per_s=scaleup_bytes_per_s
     )
+    return replace(
+        _built(spec, site), chips_per_nic=site.chips_per_nic, scaleup_bytes_per_s=scaleup_bytes_per_s or 0.0
+    )
+
+
+def _built(spec: AnyTopology, site: Site) -> Fabric:
     match spec:
         case Clos():
             return clos.build(spec, site)

@@ -17,9 +17,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from simcore.catalog.types import Server
 from simcore.errors import InputError, Message
@@ -82,6 +82,20 @@ class SwitchedSpec(Spec):
         path = "topology.oversubscription_ratio"
         leaf_ratio, spine_ratio = (leaf(one, "oversubscription_ratio", path=path) for one in both)
         return leaf_ratio, spine_ratio
+
+
+class Degraded(Spec):
+    """A link or a switch that has lost capacity; at 0 it is dead."""
+
+    link: str | None = Field(default=None, description="its two ends, such as leaf 3 → spine 1")
+    switch: str | None = Field(default=None, description="such as spine 2")
+    capacity_fraction: float = Field(default=0.0, ge=0, le=1, description="what is left of its capacity")
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.link is None) == (self.switch is None):
+            raise ValueError("name either a link, such as leaf 3 → spine 1, or a switch, such as spine 2")
+        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +228,8 @@ class Fabric:
     notes: tuple[Message, ...] = ()
     planes: tuple[Plane, ...] = ()
     shape: tuple[int, ...] = ()  # chips along each dimension of a torus
+    chips_per_nic: int = 1
+    scaleup_bytes_per_s: float = 0.0  # of one chip into its scale-up domain; 0 where no domain is modelled
     terms: Mapping[str, Term]
 
     @property
