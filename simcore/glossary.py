@@ -91,6 +91,12 @@ _FIELDS: Final = (
     _entry("topology.shape", "Shape", "Chips along each dimension of the torus."),
     _entry("topology.dimensions", "Dimensions", "Of the most cubic shape, where none is given."),
     _entry("topology.ocs_usable_ports", "Ports per OCS", "Usable ports of one optical switch."),
+    _entry("topology.p", "Endpoints per switch", "Ports of a switch that go to endpoints.", symbol="p"),
+    _entry("topology.a", "Switches per group", "Joined all to all by local links; auto is 2p.", symbol="a"),
+    _entry("topology.h", "Global links per switch", "To other groups; auto is p.", symbol="h"),
+    _entry(
+        "topology.g", "Groups", "At most a × h + 1; auto takes the fewest that hold the chips.", symbol="g"
+    ),
     # model
     _entry("model.name", "Model name", "A model of the catalog."),
     _entry("model.config", "config.json", "A Hugging Face config.json, instead of a catalog name."),
@@ -1037,6 +1043,18 @@ _METRICS: Final = (
         "Routing adjacencies",
         "Neighbour pairs to configure and watch.",
         better="down",
+    ),
+    _entry(
+        "fabric.path_count",
+        "Shortest paths",
+        "Between two endpoints that are far apart: the fewest that such a pair has.",
+        better="up",
+    ),
+    _entry(
+        "fabric.disjoint_path_count",
+        "Disjoint paths",
+        "Shortest paths of that pair that share no link, their endpoints' own left out.",
+        better="up",
     ),
     _entry(
         "fabric.all_to_all_slowdown_ratio",

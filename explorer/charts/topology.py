@@ -129,6 +129,7 @@ def _tier_label(kind: str, node: Mapping[str, Any], nodes: Sequence[Mapping[str,
         "spine": _("Spine switches"),
         "leaf": _("Leaf switches"),
         "rail": _("Rail switches"),
+        "switch": _("Switches"),
         "ocs": _("Optical circuit switches"),
         "server": _("Servers"),
     }

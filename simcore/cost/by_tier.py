@@ -15,8 +15,8 @@ from typing import Any, Literal
 from simcore.catalog.types import OpticalSwitch, Price, PriceBook, Switch
 from simcore.cost.bill import is_included, switch_price
 from simcore.fabric import Fabric
-from simcore.fabric.base import TRANSCEIVER_CONVENTIONS, TransceiverConvention
 from simcore.fabric.media import LinkLayer, link_layers
+from simcore.fabric.specs import TRANSCEIVER_CONVENTIONS, TransceiverConvention
 
 Item = Literal["switch", "module", "cable", "fibre", "ocs"]
 

@@ -12,21 +12,25 @@ from typing import Annotated
 from pydantic import Field
 
 from simcore.catalog.types import Server
-from simcore.fabric import clos, ocs_pod, rail, torus
-from simcore.fabric.base import Fabric, Site, SwitchedSpec, TransceiverConvention
+from simcore.fabric import clos, dragonfly, ocs_pod, rail, torus
+from simcore.fabric.base import Fabric, Site
 from simcore.fabric.clos import Clos
+from simcore.fabric.dragonfly import Dragonfly
 from simcore.fabric.graph import full_graph, quotient_graph
 from simcore.fabric.ocs_pod import OcsPod
 from simcore.fabric.rail import RailOnly, RailOptimized
+from simcore.fabric.specs import NetworkSpec, SwitchedSpec, TransceiverConvention
 from simcore.fabric.torus import Torus
 
-Topology = Annotated[Clos | RailOptimized | RailOnly | Torus | OcsPod, Field(discriminator="kind")]
-AnyTopology = Clos | RailOptimized | RailOnly | Torus | OcsPod
+AnyTopology = Clos | RailOptimized | RailOnly | Torus | OcsPod | Dragonfly
+Topology = Annotated[AnyTopology, Field(discriminator="kind")]
 
 __all__ = [
     "AnyTopology",
     "Clos",
+    "Dragonfly",
     "Fabric",
+    "NetworkSpec",
     "OcsPod",
     "RailOnly",
     "RailOptimized",
@@ -45,7 +49,7 @@ def build_fabric(
     spec: AnyTopology, *, chip_count: int, server: Server, scaleup_bytes_per_s: float | None = None
 ) -> Fabric:
     """The fabric of `chip_count` chips in such servers; refuses what the topology cannot hold."""
-    domain = spec.hb_domain_size if isinstance(spec, SwitchedSpec) else "auto"
+    domain = spec.hb_domain_size if isinstance(spec, NetworkSpec) else "auto"
     site = Site.of(
         server, chip_count=chip_count, hb_domain_size=domain, scaleup_bytes_per_s=scaleup_bytes_per_s
     )
@@ -66,3 +70,5 @@ def _built(spec: AnyTopology, site: Site) -> Fabric:
             return torus.build(spec, site)
         case OcsPod():
             return ocs_pod.build(spec, site)
+        case Dragonfly():
+            return dragonfly.build(spec, site)

@@ -16,72 +16,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field
+from typing import Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
 
 from simcore.catalog.types import Server
 from simcore.errors import InputError, Message
+from simcore.fabric.specs import TransceiverConvention
 from simcore.spec import Spec
 from simcore.why import Term, ceil, constant, floor, leaf, total
 
-TransceiverConvention = Literal["both_ends", "copper_first_hop", "twin_port"]
-TRANSCEIVER_CONVENTIONS: tuple[TransceiverConvention, ...] = ("both_ends", "copper_first_hop", "twin_port")
 Medium = Literal["optical", "copper", "scaleup"]
-MAX_DOMAIN = 1_048_576
 TIER_NAMES = ("leaf", "spine", "core")
-
-
-class SwitchedSpec(Spec):
-    """The keys that all switched fabrics share."""
-
-    radix: int = Field(default=64, ge=2, le=4096, description="ports per switch")
-    tiers: Literal["auto", 1, 2, 3] = Field(default="auto", description="switch tiers; auto takes the fewest")
-    oversubscription_ratio: float | tuple[float, ...] = Field(
-        default=1.0, description="downlinks to uplinks of a tier; one number, or one per tier from the leaves"
-    )
-    hb_domain_size: Literal["auto"] | int = Field(
-        default="auto", description="chips that reach each other over the scale-up link; auto: the server's"
-    )
-    transceiver_convention: TransceiverConvention = "both_ends"
-    price_book: str = Field(default="h100-sheet-2024-08", description="prices of switches and optics")
-
-    @field_validator("radix")
-    @classmethod
-    def _even_radix(cls, radix: int) -> int:
-        if radix % 2:
-            raise ValueError(
-                f"{radix} is odd; a folded Clos splits each switch's ports evenly, "
-                f"so use an even radix such as {radix + 1}"
-            )
-        return radix
-
-    @field_validator("oversubscription_ratio")
-    @classmethod
-    def _at_least_one(cls, ratio: float | tuple[float, ...]) -> float | tuple[float, ...]:
-        ratios = ratio if isinstance(ratio, tuple) else (ratio,)
-        if not 1 <= len(ratios) <= 2 or not all(1 <= one <= 64 for one in ratios):
-            raise ValueError(
-                f"got {ratio}; allowed are 1 to 64 (downlinks to uplinks), one number or two (leaf, spine)"
-            )
-        return ratio
-
-    @field_validator("hb_domain_size", mode="before")
-    @classmethod
-    def _positive_domain(cls, size: Any) -> Any:
-        number = int(size) if isinstance(size, str) and size.isdecimal() else size
-        if number != "auto" and not (isinstance(number, int) and 1 <= number <= MAX_DOMAIN):
-            raise ValueError(f"got {size!r}; allowed are auto and 1 to {MAX_DOMAIN:,} chips")
-        return number
-
-    def ratio_terms(self) -> tuple[Term, Term]:
-        """Oversubscription of the leaf and of the spine tier."""
-        ratio = self.oversubscription_ratio
-        both = (ratio, ratio) if isinstance(ratio, float | int) else (ratio[0], ratio[-1])
-        path = "topology.oversubscription_ratio"
-        leaf_ratio, spine_ratio = (leaf(one, "oversubscription_ratio", path=path) for one in both)
-        return leaf_ratio, spine_ratio
 
 
 class Degraded(Spec):
@@ -181,6 +130,7 @@ class Segment:
     upper: str
     link_count: int
     medium: Medium
+    name: str = ""  # tells apart several kinds of link between the same layers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +153,14 @@ class Plane:
     up_port_counts: tuple[int, ...]  # ports upwards per switch, by tier (0 at the top)
 
 
+def _no_edges() -> NDArray[np.int64]:
+    return np.zeros((0, 2), np.int64)
+
+
+def _no_links() -> NDArray[np.int64]:
+    return np.zeros(0, np.int64)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fabric:
     """A built network: its bill, its paths and the trees of its headline numbers."""
@@ -223,6 +181,7 @@ class Fabric:
     reachable_fraction: float
     bisection_bytes_per_s: float
     all_to_all_slowdown_ratio: float = 0.0
+    taper_ratio: float = 1.0  # of a direct network: its endpoints' traffic over what its links carry
     failure_domains: tuple[FailureDomain, ...]
     warnings: tuple[Message, ...] = ()
     notes: tuple[Message, ...] = ()
@@ -230,6 +189,10 @@ class Fabric:
     shape: tuple[int, ...] = ()  # chips along each dimension of a torus
     chips_per_nic: int = 1
     scaleup_bytes_per_s: float = 0.0  # of one chip into its scale-up domain; 0 where no domain is modelled
+    switch_edges: NDArray[np.int64] = field(default_factory=_no_edges, compare=False)  # of direct networks
+    switch_edge_links: NDArray[np.int64] = field(default_factory=_no_links, compare=False)  # parallel links
+    endpoints_per_switch: int = 0  # of direct networks: endpoint e hangs on switch e // this
+    chosen: Mapping[str, int] = field(default_factory=dict)  # what `auto` became, by key of the topology
     terms: Mapping[str, Term]
 
     @property
@@ -260,7 +223,9 @@ class Fabric:
 
     @property
     def oversubscription(self) -> float:
-        """Endpoint links over the scarcest layer of links above them."""
+        """Endpoint links over the scarcest layer of links above them; without layers, the taper."""
+        if len(self.switch_edges):
+            return self.taper_ratio
         switched = [segment.link_count for segment in self.segments if segment.link_count]
         return switched[0] / min(switched) if switched and self.tiers else 1.0
 

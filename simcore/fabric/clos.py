@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from simcore.fabric.base import Fabric, Site, SwitchedSpec
+from simcore.fabric.base import Fabric, Site
 from simcore.fabric.hops import Histogram, nested_histogram
+from simcore.fabric.specs import SwitchedSpec
 from simcore.fabric.switched import Counted, clos_counted, finish, single_server
 
 

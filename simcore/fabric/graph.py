@@ -1,9 +1,10 @@
 """The fabric as a networkx graph: the quotient (layers with counts) and, when small, every vertex.
 
 The quotient has one vertex per layer, `{id, label, kind, count, tier}`, and one edge per segment,
-`{link_count, medium}`. The full graph is wired as counted: endpoints fill leaves in order, each pod's
-uplinks go round its spines, all spines' uplinks go round the cores; parallel links add to an edge's
-`link_count`. Above 5,000 vertices it is refused: look at the quotient.
+`{link_count, medium}`; switches that are joined to their like have an edge to themselves. The full graph is
+wired as counted: endpoints fill leaves in order, each pod's uplinks go round its spines, all spines' uplinks
+go round the cores; parallel links add to an edge's `link_count`. Above 5,000 vertices it is refused: look at
+the quotient.
 """
 
 from __future__ import annotations
@@ -30,12 +31,14 @@ def quotient_graph(fabric: Fabric) -> nx.Graph[Any]:
         graph.add_node("server", label=label, kind="server", count=domains, tier=0)
         graph.add_edge("chip", "server", link_count=fabric.chip_count, medium="scaleup")
     for level, tier in enumerate(fabric.tiers, start=1):
-        label = f"{tier.name} switches"
+        label = "switches" if tier.name == "switch" else f"{tier.name} switches"
         graph.add_node(tier.name, label=label, kind=tier.name, count=tier.switch_count, tier=level)
     if fabric.ocs_count:
         graph.add_node("ocs", label="optical circuit switches", kind="ocs", count=fabric.ocs_count, tier=1)
     for segment in fabric.segments:
-        graph.add_edge(segment.lower, segment.upper, link_count=segment.link_count, medium=segment.medium)
+        before = graph.get_edge_data(segment.lower, segment.upper, {"link_count": 0})["link_count"]
+        links = before + segment.link_count
+        graph.add_edge(segment.lower, segment.upper, link_count=links, medium=segment.medium)
     return graph
 
 
@@ -54,6 +57,8 @@ def full_graph(fabric: Fabric) -> nx.Graph[Any]:
             count=count,
             limit=FULL_GRAPH_LIMIT,
         )
+    if fabric.endpoints_per_switch:
+        return _direct_graph(fabric)
     if fabric.shape:
         return _torus_graph(fabric.shape)
     graph: nx.Graph[Any] = nx.Graph()
@@ -146,6 +151,19 @@ def _link(graph: nx.Graph[Any], lower: str, upper: str, kind: str) -> None:
         graph[lower][upper]["link_count"] += 1
     else:
         graph.add_edge(lower, upper, link_count=1)
+
+
+def _direct_graph(fabric: Fabric) -> nx.Graph[Any]:
+    graph: nx.Graph[Any] = nx.Graph()
+    graph.add_nodes_from((f"switch-{index}" for index in range(fabric.switch_count)), kind="switch")
+    for endpoint in range(fabric.endpoint_count):
+        graph.add_node(f"chip-{endpoint}", kind="chip")
+        graph.add_edge(f"chip-{endpoint}", f"switch-{endpoint // fabric.endpoints_per_switch}", link_count=1)
+    for (near, far), links in zip(
+        fabric.switch_edges.tolist(), fabric.switch_edge_links.tolist(), strict=True
+    ):
+        graph.add_edge(f"switch-{near}", f"switch-{far}", link_count=links)
+    return graph
 
 
 def _torus_graph(shape: tuple[int, ...]) -> nx.Graph[Any]:

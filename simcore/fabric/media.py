@@ -13,7 +13,8 @@ import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from simcore.fabric.base import Fabric, TransceiverConvention
+from simcore.fabric.base import Fabric
+from simcore.fabric.specs import TransceiverConvention
 
 LinkMedium = Literal["copper", "optical_30m", "optical_100m", "optical_500m", "scaleup"]
 BY_LAYER: Final[tuple[LinkMedium, ...]] = ("optical_30m", "optical_100m", "optical_500m")

@@ -19,13 +19,13 @@ from simcore.fabric.base import (
     Fabric,
     Plane,
     Site,
-    SwitchedSpec,
     capacity,
     fewest_tiers,
     stages,
     sum_of,
 )
 from simcore.fabric.hops import Histogram, rail_histogram
+from simcore.fabric.specs import SwitchedSpec
 from simcore.fabric.switched import (
     Counted,
     clos_counted,

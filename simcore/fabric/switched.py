@@ -21,7 +21,6 @@ from simcore.fabric.base import (
     Segment,
     Site,
     Stages,
-    SwitchedSpec,
     Tier,
     capacity,
     fewest_tiers,
@@ -30,6 +29,7 @@ from simcore.fabric.base import (
     transceiver_terms,
 )
 from simcore.fabric.hops import Histogram, pairs_within
+from simcore.fabric.specs import NetworkSpec, SwitchedSpec
 from simcore.why import Term, constant, leaf, minimum
 
 
@@ -98,7 +98,7 @@ def too_many(count: int, limit: int, radix: int, tiers: int, *, rails: int = 1) 
     )
 
 
-def single_server(spec: SwitchedSpec, site: Site, kind: str) -> Fabric:
+def single_server(spec: NetworkSpec, site: Site, kind: str) -> Fabric:
     """All chips reach each other without a network: nothing to buy, nothing to cross."""
     note = Message(
         code="fabric.none_needed",
@@ -240,17 +240,22 @@ def _server_failure(site: Site) -> FailureDomain:
     )
 
 
-def _failure_domains(site: Site, counted: Counted) -> tuple[FailureDomain, ...]:
-    """Server, link, and one switch of each tier."""
-    found = [
+def endpoint_failures(site: Site) -> list[FailureDomain]:
+    """A server, and the link of one endpoint."""
+    return [
         _server_failure(site),
         FailureDomain(
             component="endpoint link",
-            count=int(counted.links[0].value),
+            count=site.endpoint_count,
             chip_count=site.chips_per_nic,
-            capacity_loss_fraction=1 / counted.links[0].value,
+            capacity_loss_fraction=1 / site.endpoint_count,
         ),
     ]
+
+
+def _failure_domains(site: Site, counted: Counted) -> tuple[FailureDomain, ...]:
+    """Server, link, and one switch of each tier."""
+    found = endpoint_failures(site)
     below = min(
         site.endpoint_count, max(min(p.endpoint_count, p.down_port_counts[0]) for p in counted.planes)
     )

@@ -385,7 +385,8 @@ def _chosen(key: str, value: Any, fabric: Fabric) -> Any:
     """What the fabric made of `auto`; inside one server no tier is built."""
     if value != "auto":
         return value
-    return {"tiers": len(fabric.tiers), "hb_domain_size": fabric.hb_domain_size}.get(key, value)
+    found = {"tiers": len(fabric.tiers), "hb_domain_size": fabric.hb_domain_size, **fabric.chosen}
+    return found.get(key, value)
 
 
 def _fits(workload: Workload) -> list[Fitted]:

@@ -66,6 +66,11 @@ def _fabric_figure(inputs: Inputs) -> float:
     return term.value if term else float(getattr(fabric, ask))
 
 
+def _topology_choice(inputs: Inputs) -> float:
+    """What `auto` became."""
+    return float(_fabric(inputs).chosen[inputs["ask"]])
+
+
 def _pair(chip_count: int, radix: int, hb_domain_size: int) -> tuple[Fabric, Fabric]:
     clos = _fabric({"kind": "clos", "chip_count": chip_count, "radix": radix})
     rails = {"kind": "rail_only", "chip_count": chip_count, "radix": radix, "hb_domain_size": hb_domain_size}
@@ -241,6 +246,7 @@ CHECKS: Final[Mapping[str, Callable[[Inputs], float]]] = {
     "expert_bytes_s": _expert_bytes_s,
     "expert_rows_s": _expert_rows_s,
     "fabric": _fabric_figure,
+    "topology_choice": _topology_choice,
     "fabric_capex": _fabric_capex,
     "fabric_power": _fabric_power,
     "failure_rate": _failure_rate,

@@ -38,6 +38,7 @@ ADDED: Final = (
     r"compute\.random_expert_imbalance_ratio",  # what chance does to expert ranks, beside the ratio that is assumed
     r"compute\.lockstep_step_ratio",  # what waiting for prompts of other ranks comes to, which no result has
     r"fabric\.all_to_all_slowdown_ratio",  # the extra hop that a rail-only fabric's guard rail speaks of
+    r"fabric\.(path_count|disjoint_path_count)",  # path diversity between two endpoints that are far apart
     r"memory\.(left|state|paged)_bytes_per_chip",  # what the budget leaves, and to whom
     # In tables with their trees, and no metrics: tiers behind HBM.
     r"memory\.(swap_s|recompute_s|swap_to_recompute_ratio|break_even_tokens|tier_(bytes_per_s|capacity_tokens))(\..+)?",

@@ -363,7 +363,7 @@ def any_scenarios(draw):
         "hardware.chip_count": [1, 7, 64, 4096, 1_048_576],
         "hardware.chip_overrides.hbm_bytes_per_s": ["x0.001", "x1000"],
         "hardware.chip_overrides.hbm_bytes": ["x0.01", "x100"],
-        "topology.kind": ["clos", "rail_optimized", "rail_only", "torus", "ocs_pod"],
+        "topology.kind": ["clos", "rail_optimized", "rail_only", "torus", "ocs_pod", "dragonfly"],
         "serving.parallelism.tp": [1, 3, 8, 4096],
         "serving.parallelism.pp": [2, 61, 512],
         "serving.max_model_len": [1, 16, 16_777_216],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simcore.fabric import AnyTopology, Clos, OcsPod, RailOnly
-from simcore.fabric.base import TransceiverConvention
+from simcore.fabric.specs import TransceiverConvention
 from tests.simcore.cost.test_cost import model_of
 
 BOOKS = ("h100-sheet-2024-08", "rail-only-2024", "deepseek-isca-2025", "default-2026")

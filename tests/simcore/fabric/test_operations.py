@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from simcore.errors import InfeasibleError
 from simcore.fabric import Clos, OcsPod, RailOnly, RailOptimized, Torus
-from simcore.fabric.base import TRANSCEIVER_CONVENTIONS
 from simcore.fabric.media import link_layers
 from simcore.fabric.operations import EFFORTS, WORKS, operation_rows, operation_terms
+from simcore.fabric.specs import TRANSCEIVER_CONVENTIONS
 from simcore.why import leaves
 from tests.simcore.fabric.fabrics import built
 
