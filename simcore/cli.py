@@ -341,9 +341,12 @@ def _compare(options: argparse.Namespace) -> None:
     for one, result in zip(plans, results, strict=True):
         for warning in result.warnings:
             print(f"warning: {one.scenario.name}: {warning}", file=sys.stderr)
-    text = render(
-        compare([one.scenario for one in plans], [result.metrics for result in results]), options.format
+    comparison = compare(
+        [one.scenario for one in plans],
+        [result.metrics for result in results],
+        [[warning.as_dict() for warning in result.warnings] for result in results],
     )
+    text = render(comparison, options.format)
     if options.output:
         _write(options.output, text)
     else:

@@ -1,14 +1,16 @@
-"""Fabric: the guard rail, counts, hops, transceivers and collectives; `topology.py` draws the picture."""
+"""Fabric: the guard rail, counts with what they save, hops and collectives; `topology.py` draws the picture."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from django.utils.translation import gettext as _
 
 from explorer import wording
 from explorer.charts import style
-from explorer.charts.style import Bar, Cell, Chart, Edit, Guard, Result, Table
+from explorer.charts.style import Bar, Cell, Chart, Delta, Edit, Guard, Number, Result, Table
+from simcore.cost import bounds_of
 
 KPIS: Final = (
     "fabric.switch_count",
@@ -28,10 +30,10 @@ KPIS: Final = (
 
 
 def guard(result: Result | None) -> Guard | None:
-    """Islands: the inequality that one tier of rail switches must satisfy, and what would satisfy it."""
+    """The inequality that one tier of rail switches must satisfy: broken, with what would satisfy it, or met."""
     said = style.warning(result, "fabric.islands")
     if not said:
-        return None
+        return _held(result)
     chips, domain, radix, limit = (
         int(said[key]) for key in ("chip_count", "hb_domain_size", "radix", "limit")
     )
@@ -67,21 +69,86 @@ def guard(result: Result | None) -> Guard | None:
     )
 
 
+def _held(result: Result | None) -> Guard | None:
+    """One tier that joins all chips: what its saving rests on, and what becomes of it with the smallest domain."""
+    said = style.warning(result, "fabric.guard_rail")
+    if not said:
+        return None
+    chips, domain, radix, limit = (
+        int(said[key]) for key in ("chip_count", "hb_domain_size", "radix", "limit")
+    )
+    text = _("One tier joins all chips only because a scale-up domain spans %(domain)s.") % {
+        "domain": f"{domain:,}"
+    }
+    smaller = next(
+        (row for row in style.rows(result, "scaleup_domains") if int(row["one_tier_island_count"]) > 1), None
+    )
+    if smaller is not None and smaller["joined_switch_count"] is not None:
+        text += " " + _(
+            "With domains of %(size)s it would be %(islands)s islands of %(island)s; a Clos per rail would join "
+            "them with %(switches)s switches and %(lights)s transceivers."
+        ) % {
+            "size": f"{int(smaller['hb_domain_size']):,}",
+            "islands": f"{int(smaller['one_tier_island_count']):,}",
+            "island": f"{int(smaller['one_tier_island_size']):,}",
+            "switches": f"{int(smaller['joined_switch_count']):,}",
+            "lights": f"{int(smaller['joined_transceiver_count']):,}",
+        }
+    return Guard(
+        equation="N ≤ K × k", numbers=f"{chips:,} ≤ {domain:,} × {radix:,} = {limit:,}", text=text, holds=True
+    )
+
+
 def counts(result: Result | None, baseline: Result | None = None) -> Chart | None:
     """The fabric in numbers, beside the baseline's."""
     table = style.metric_table(KPIS, result, baseline)
     if table is None:
         return None
     title = _counts_title(result, baseline)
+    bound = saving(result, baseline)
     return Chart(
         slug="fabric-counts",
         title=title,
         axis=_("Counts of the scale-out fabric; hops are links on a path"),
         summary=title,
-        source=_("Closed form"),
+        source=_("Closed form; the bound holds at any price of port and transceiver")
+        if bound
+        else _("Closed form"),
         draw="table",
-        table=table,
+        table=replace(table, total=_bound_cells(bound)) if bound else table,
         tall=True,
+    )
+
+
+def saving(result: Result | None, baseline: Result | None) -> tuple[float, float] | None:
+    """Least and most of the fabric's cost that is saved at any prices; None where nothing is."""
+    bound = bounds_of(_bought(baseline), _bought(result))
+    return bound if bound and bound[0] > 0 else None
+
+
+def _bought(result: Result | None) -> tuple[float, float]:
+    """Switch ports and transceivers."""
+    ports = sum(int(row["switch_count"]) * int(row["radix"]) for row in style.rows(result, "fabric_tiers"))
+    return float(ports), style.metric(result, "fabric.transceiver_count") or 0.0
+
+
+def saving_text(bound: tuple[float, float]) -> str:
+    """`66.7 to 80.0 %`."""
+    low, high = (style.percent(edge) for edge in bound)
+    return low if low == high else _("%(low)s to %(high)s") % {"low": low.removesuffix(" %"), "high": high}
+
+
+def _bound_cells(bound: tuple[float, float]) -> tuple[Cell, ...]:
+    left = [f"{1 - edge:.2f}" for edge in (bound[1], bound[0])]
+    now = left[0] if left[0] == left[1] else _("%(low)s to %(high)s") % {"low": left[0], "high": left[1]}
+    return (
+        Cell(text=_("Fabric cost, any price book")),
+        Cell(text="1"),
+        Cell(text=now),
+        Cell(
+            text="",
+            delta=Delta(text=saving_text(bound), quality="better", arrow="down", before=Number(text="1")),
+        ),
     )
 
 
@@ -97,37 +164,6 @@ def _counts_title(result: Result | None, baseline: Result | None) -> str:
     words |= {"before": f"{before[0]:,.0f}", "lights": f"{before[1]:,.0f}"}
     return (
         _("%(before)s switches become %(switches)s, %(lights)s transceivers become %(transceivers)s") % words
-    )
-
-
-def transceivers(result: Result | None) -> Chart | None:
-    """The same fabric counted under the three named conventions."""
-    listed = style.rows(result, "transceivers")
-    if not any(int(row["count"]) for row in listed):
-        return None
-    names = {
-        "both_ends": _("an optical module at both ends of every link"),
-        "copper_first_hop": _("copper from the chip to the first switch"),
-        "twin_port": _("twin-port modules at the switches"),
-    }
-    spread = [int(row["count"]) for row in listed]
-    return Chart(
-        slug="transceivers",
-        title=_("Counting transceivers differently gives %(low)s to %(high)s")
-        % {"low": f"{min(spread):,}", "high": f"{max(spread):,}"},
-        axis=_("Transceivers by counting convention"),
-        summary=_("Transceiver count under each convention."),
-        source=_("Closed form"),
-        draw="table",
-        table=Table(
-            columns=(_("Convention"), _("Transceivers")),
-            rows=tuple(
-                style.text_cells(
-                    names.get(str(row["convention"]), str(row["convention"])), f"{int(row['count']):,}"
-                )
-                for row in listed
-            ),
-        ),
     )
 
 

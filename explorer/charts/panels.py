@@ -7,6 +7,7 @@ leaves out what is not there yet. `strip` is the row of deltas on top, `comparis
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from django.utils.translation import gettext as _
@@ -21,6 +22,7 @@ from explorer.charts import (
     kv_map,
     latency_cdf,
     memory,
+    network_bill,
     offload,
     overview,
     reliability,
@@ -31,6 +33,7 @@ from explorer.charts import (
     style,
     topology,
     training_iteration,
+    wiring,
 )
 from explorer.charts.style import Chart, Note, Panel, Result, Strip, Tile
 from explorer.wording import translated
@@ -121,7 +124,11 @@ REMARKS: Final = frozenset(
 def strip(result: Result | None, baseline: Result | None = None, *, baseline_name: str = "") -> Strip:
     """At most six metrics that the result has, with their change since the baseline."""
     names = {"none": FABRIC_STRIP, "training": TRAINING}.get(style.kind_of_work(result), STRIP)
-    return Strip(tiles=style.tiles(names, result, baseline)[:6], baseline_name=baseline_name)
+    tiles = style.tiles(names, result, baseline)[:6]
+    if rests_on := fabric.guard(result):
+        told = f"{rests_on.equation}: {rests_on.numbers}"
+        tiles = tuple(replace(one, sub=told) if one.metric == "fabric.switch_count" else one for one in tiles)
+    return Strip(tiles=tiles, baseline_name=baseline_name)
 
 
 def panel(tab: str, result: Result | None, *, baseline: Result | None = None) -> Panel:
@@ -179,10 +186,14 @@ def _fabric(result: Result | None, baseline: Result | None) -> Panel:
             before,
             topology.picture(result, other=baseline),
             fabric.counts(result, baseline),
-            fabric.transceivers(result),
+            wiring.domains(result),
+            wiring.ports(result),
             fabric.hops(result),
-            cost.bill(result),
+            network_bill.bill(result),
+            wiring.scaleup(result),
+            wiring.operations(result),
             fabric.collectives(result),
+            cost.bill(result),
         ),
     )
 
@@ -276,6 +287,7 @@ def comparison_panel(
     return Panel(
         tab="compare",
         headline=_comparison_headline(results) or (table.title if table else _("Compare scenarios")),
+        guard=next((found for one in results if (found := fabric.guard(one))), None),
         charts=_present(
             compare.inputs(documents, names),
             table,
@@ -384,7 +396,7 @@ def _notes(result: Result | None, *prefixes: str) -> tuple[Note, ...]:
             code=str(row.get("code", "")),
         )
         for row in found
-        if row.get("code") != "fabric.islands"  # the guard rail says it
+        if row.get("code") not in ("fabric.islands", "fabric.guard_rail")  # the guard rail says it
         if not prefixes or not row.get("path") or str(row["path"]).startswith(prefixes)
     )
 

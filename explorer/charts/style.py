@@ -194,6 +194,7 @@ class Guard:
     numbers: str
     text: str
     edits: tuple[Edit, ...] = ()
+    holds: bool = False  # the inequality is met: said beside what rests on it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,4 +48,7 @@ def comparison_of(entries: Sequence[Entry]) -> Comparison | None:
         scenarios = [Scenario.parse(entry.document) for entry in entries]
     except InputError:  # saved under an older schema, and not edited since
         return None
-    return compare(scenarios, [result["metrics"] for result in results if result])
+    known = [result for result in results if result]
+    return compare(
+        scenarios, [result["metrics"] for result in known], [result["warnings"] for result in known]
+    )

@@ -16,6 +16,7 @@ from simcore.errors import InputError
 from simcore.scenario.schema import Scenario
 
 MAX_SCENARIOS = 5
+GUARD_RAILS = ("fabric.islands", "fabric.guard_rail")
 Verdict = Literal["better", "worse", "changed", "same", "absent"]
 
 
@@ -51,12 +52,14 @@ class Comparison:
     equal_input_count: int
     metrics: tuple[MetricRow, ...]
     comparable: bool
+    conditions: tuple[str, ...] = ()  # what a result rests on, or what breaks it: said beside any saving
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "names": list(self.names),
             "comparable": self.comparable,
             "equal_input_count": self.equal_input_count,
+            "conditions": list(self.conditions),
             "inputs": [
                 {"path": row.path, "label": row.label, "values": list(row.values)} for row in self.inputs
             ],
@@ -74,8 +77,12 @@ class Comparison:
         }
 
 
-def compare(scenarios: Sequence[Scenario], metrics: Sequence[Mapping[str, float | str]]) -> Comparison:
-    """Scenarios and their metrics, column by column, against the first."""
+def compare(
+    scenarios: Sequence[Scenario],
+    metrics: Sequence[Mapping[str, float | str]],
+    warnings: Sequence[Sequence[Mapping[str, Any]]] = (),
+) -> Comparison:
+    """Scenarios and their metrics, column by column, against the first; `warnings` as in Result documents."""
     if not 2 <= len(scenarios) <= MAX_SCENARIOS:
         raise InputError.at(
             "compare",
@@ -92,6 +99,12 @@ def compare(scenarios: Sequence[Scenario], metrics: Sequence[Mapping[str, float 
         equal_input_count=equal,
         metrics=tuple(_metric_rows(metrics, comparable)),
         comparable=comparable,
+        conditions=tuple(
+            f"{scenario.name}: {row['message']}"
+            for scenario, rows in zip(scenarios, warnings, strict=False)
+            for row in rows
+            if row["code"] in GUARD_RAILS
+        ),
     )
 
 

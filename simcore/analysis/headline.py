@@ -234,6 +234,19 @@ def _wiring(baseline: Document, current: Document, changed: Sequence[InputRow]) 
             template="{change}: {parts}, but in {islands} islands",
             params={"change": change_text(changed), "parts": parts, "islands": islands},
         )
+    held = next((row["params"] for row in current["warnings"] if row["code"] == "fabric.guard_rail"), None)
+    if held is not None:
+        return Message(
+            code="headline.wiring_held",
+            template="{change}: {parts}, as long as N ≤ K × k ({chips} ≤ {domain} × {radix})",
+            params={
+                "change": change_text(changed),
+                "parts": parts,
+                "chips": f"{held['chip_count']:,}",
+                "domain": f"{held['hb_domain_size']:,}",
+                "radix": f"{held['radix']:,}",
+            },
+        )
     return Message(
         code="headline.wiring",
         template="{change}: {parts}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simcore.cost.bill import BillRow, bill_of_materials
-from simcore.cost.capex import saving_bounds, saving_fraction
+from simcore.cost.capex import bounds_of, saving_bounds, saving_fraction
 from simcore.cost.energy import Machines
 from simcore.cost.model import CostModel, cost_model, full_load, switch_for
 from simcore.cost.spec import Alternative, EconomicsSpec
@@ -15,6 +15,7 @@ __all__ = [
     "EconomicsSpec",
     "Machines",
     "bill_of_materials",
+    "bounds_of",
     "cost_model",
     "full_load",
     "saving_bounds",

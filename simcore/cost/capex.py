@@ -43,8 +43,17 @@ def saving_fraction(baseline: Fabric, variant: Fabric, *, port_to_transceiver_ra
 
 def saving_bounds(baseline: Fabric, variant: Fabric) -> tuple[float, float] | None:
     """Least and most that is saved at any prices; None where the baseline buys no network."""
-    if not port_count(baseline) or not baseline.transceiver_count:
+    before, after = (
+        (float(port_count(fabric)), float(fabric.transceiver_count)) for fabric in (baseline, variant)
+    )
+    return bounds_of(before, after)
+
+
+def bounds_of(
+    before_count: tuple[float, float], after_count: tuple[float, float]
+) -> tuple[float, float] | None:
+    """The same from (ports, transceivers) before and after."""
+    if not all(before_count):
         return None
-    ends = 1 - variant.transceiver_count / baseline.transceiver_count
-    ports = 1 - port_count(variant) / port_count(baseline)
-    return min(ends, ports), max(ends, ports)
+    saved = [1 - after / before for before, after in zip(before_count, after_count, strict=True)]
+    return min(saved), max(saved)

@@ -44,6 +44,8 @@ def as_csv(comparison: Comparison) -> str:
     writer.writerow(["kind", "id", "label", *map(safe_cell, comparison.names)])
     for row in comparison.inputs:
         writer.writerow(["input", row.path, row.label, *(safe_cell(value) for value in row.values)])
+    for text in comparison.conditions:
+        writer.writerow(["condition", "", safe_cell(text)])
     for metric in comparison.metrics:
         writer.writerow(
             ["metric", metric.metric, metric.label, *(safe_cell(cell.value) for cell in metric.cells)]
@@ -59,6 +61,7 @@ def as_markdown(comparison: Comparison) -> str:
     return (
         f"# {_markdown(' against '.join(comparison.names))}\n\n"
         f"{_what_differs(comparison)}\n\n"
+        + "".join(f"> {_markdown(text)}\n\n" for text in comparison.conditions)
         + _markdown_table(["Input", "Path", *comparison.names], inputs)
         + "\n"
         + _markdown_table(["Result", *comparison.names], metrics)
@@ -83,6 +86,7 @@ def as_html(comparison: Comparison) -> str:
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
         f"<h1>{title}</h1><p>{html.escape(_what_differs(comparison))}</p>"
+        + "".join(f"<p><b>{html.escape(text)}</b></p>" for text in comparison.conditions)
         + _html_table(["Input", "Path", *comparison.names], inputs)
         + _html_table(["Result", *comparison.names], metrics)
         + "</html>\n"

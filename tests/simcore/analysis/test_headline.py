@@ -53,6 +53,7 @@ def test_wiring_counts_switches_and_transceivers(document):
     (text,) = story_sentences(document, "s1-rail-only")
     assert "Switches 1,280 → 256" in text
     assert "Transceivers 196,608 → 65,536" in text
+    assert text.endswith("as long as N ≤ K × k (32,768 ≤ 256 × 128)")
 
 
 def test_wiring_in_islands_says_so(document):
