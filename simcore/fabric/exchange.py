@@ -9,6 +9,7 @@ domain, that holds one of them. Bytes are those of the busiest port: the mean ti
 is sliced over all chips (one group), rows are gathered from all and their sums scattered.
 Measured on H100 and H200, 8 to 64 ranks, ConnectX-7 (aiconfigurator-core 0.12.0): mean error 6.8 % (low latency) and
 11.5 % (normal; a fifth on four domains). On one domain of B200 and GB200, never fitted: 18 to 30 %, too fast.
+What the fabric leaves of a NIC to so many ranks, and its further hops, are those of any all-to-all (`reach.py`).
 Limits: nothing overlaps with kernels (two micro-batches in turn would); domains are filled evenly; a token is
 sent at its experts' number format and comes back at 16 bit, without the scales of blocks.
 """
@@ -173,7 +174,7 @@ def curve_of(exchange: ExpertExchange, phase: Phase, kernel: ExchangeKernel) -> 
     local, remote = exchange.copies(kernel)
     slowest = _copies(local, "copies_inside_domain") / links
     if exchange.crosses:
-        nics = network.scaleout_bytes_per_s * _fitted(
+        nics = network.reached_bytes_per_s(exchange.ranks) * _fitted(
             kernel.scaleout_fraction, "scaleout_efficiency_fraction", network
         )
         outside = _copies(remote, "copies_between_domains") / nics
@@ -182,10 +183,11 @@ def curve_of(exchange: ExpertExchange, phase: Phase, kernel: ExchangeKernel) -> 
         slowest = maximum(slowest, outside)
     if exchange.imbalance is not None:
         slowest = slowest * exchange.imbalance
-    latency_s = kernel.latency_s(phase, exchange.domains)
+    latency = _fitted(kernel.latency_s(phase, exchange.domains), f"{kernel.name}_{phase}_latency_s", network)
+    further = network.further_hops_s(exchange.ranks) if exchange.crosses else None
     return Curve(
-        latency_s=_fitted(latency_s, f"{kernel.name}_{phase}_latency_s", network),
-        root=None,
+        algorithm="pairwise",
+        latency_s=latency if further is None else latency + further,
         rate=links,
         bandwidth=(1 / slowest).named(f"{kernel.name}_exchange_bytes_per_s", "bytes_per_s"),
     )

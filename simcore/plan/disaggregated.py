@@ -345,7 +345,9 @@ def _end_bytes_per_s(scheduler: Disaggregated, inputs: PoolInputs, chip: Chip) -
     if scheduler.kv_link_bytes_per_s != "auto":
         return leaf(scheduler.kv_link_bytes_per_s, "kv_link_bytes_per_s", path=f"{_PATH}.kv_link_bytes_per_s")
     network = lane_network(inputs, chip)
-    return network.scaleup_bytes_per_s if scheduler.kv_link == "scaleup" else network.scaleout_bytes_per_s
+    if scheduler.kv_link == "scaleup":
+        return network.scaleup_bytes_per_s
+    return network.reached_bytes_per_s(inputs.fabric.chip_count)
 
 
 def _end_s_per_token(pool: PoolPlan, rate: Term) -> Term:

@@ -102,7 +102,7 @@ def _pipeline(inputs: TrainingInputs) -> Split:
     parallelism, virtual = inputs.parallelism, inputs.spec.virtual_stages
     stride = parallelism.tp_ranks * parallelism.cp * parallelism.dp
     crosses = stride >= inputs.network.domain_size
-    network = inputs.scaled_network
+    network = replace(inputs.scaled_network, stride=stride)
     once = point_to_point_s(stage_payload_bytes(inputs), network, crosses_domain=crosses)
     exposed = inputs.stack.interleaved_send_exposed_fraction if virtual > 1 else 1.0
     sends = constant(2.0 * virtual, "sends_per_micro_batch")
@@ -165,7 +165,7 @@ def group_network(inputs: TrainingInputs, *, stride: int, ranks: int) -> Interco
     inside = max(1, network.domain_size // stride)
     while ranks > inside and ranks % inside:
         inside -= 1  # ranks fill domains evenly
-    return replace(network, domain_size=inside)
+    return replace(network, domain_size=inside, stride=stride)
 
 
 def _stack_leaf(inputs: TrainingInputs, name: str, value: float) -> Term:

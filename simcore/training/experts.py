@@ -138,7 +138,8 @@ def _once(inputs: TrainingInputs) -> tuple[Term, bool]:
     within = collective_s("all_to_all", sent.local_bytes, sent.inside, network) if sent.inside > 1 else ZERO
     if sent.remote_bytes is None:
         return kept * within, False
-    across = collective_s("all_to_all", sent.remote_bytes, sent.domains, replace(network, domain_size=1))
+    one_of_each = replace(network, domain_size=1, stride=sent.inside)
+    across = collective_s("all_to_all", sent.remote_bytes, sent.domains, one_of_each)
     return kept * maximum(within, across), across.value >= within.value
 
 

@@ -128,16 +128,30 @@ def test_the_tree_follows_its_link() -> None:
     assert all(node.source or node.kind in ("constant", "input") for node in leaves(tree))
 
 
-def test_oversubscription_slows_what_leaves_the_domain() -> None:
+def over_clos(ratio: float) -> Interconnect:
     catalog = default_catalog()
     chip, server = catalog.chip("nvidia-h100-sxm"), catalog.server("dgx-h100")
-    calibration = catalog.calibration_for(chip)
-    times = []
-    for ratio in (1.0, 3.0):
-        fabric = build_fabric(Clos(oversubscription_ratio=ratio), chip_count=1024, server=server)
-        over = interconnect(chip, server, calibration, fabric=fabric)
-        times.append(seconds("all_reduce", 1e9, 64, over))
-    assert times[1] > 2 * times[0]
+    fabric = build_fabric(Clos(oversubscription_ratio=ratio), chip_count=1024, server=server)
+    return interconnect(chip, server, catalog.calibration_for(chip), fabric=fabric)
+
+
+def test_oversubscription_slows_what_leaves_its_leaf() -> None:
+    even, narrow = over_clos(1.0), over_clos(3.0)
+    for operation in OPERATIONS:
+        assert seconds(operation, 1e11, 1024, narrow) > 2 * seconds(operation, 1e11, 1024, even)
+        assert seconds(operation, 1e11, 32, narrow) <= seconds(operation, 1e11, 32, even)
+
+
+def test_a_longer_way_costs_latency_and_no_bandwidth() -> None:
+    """Two servers of one leaf, and 1,024 over leaf, spine and leaf."""
+    catalog = default_catalog()
+    chip, server = catalog.chip("nvidia-h100-sxm"), catalog.server("dgx-h100")
+    for ranks, further in ((16, False), (1024, True)):
+        plain = interconnect(chip, server, catalog.calibration_for(chip))
+        small = seconds("all_reduce", 1, ranks, over_clos(1.0)) - seconds("all_reduce", 1, ranks, plain)
+        large = seconds("all_reduce", 1e12, ranks, over_clos(1.0)) / seconds("all_reduce", 1e12, ranks, plain)
+        assert (small > 1e-6) == further
+        assert large == pytest.approx(1, rel=1e-3)
 
 
 def test_rail_only_slows_an_all_to_all_by_one_crossing() -> None:
@@ -219,5 +233,5 @@ def test_the_engines_own_all_reduce_takes_small_payloads() -> None:
 def test_a_torus_takes_its_dimensions_in_turn() -> None:
     """16 × 16 × 16: 45 steps a pass, not 4,095."""
     over = network("tpu-v4")
-    ring = replace(over, torus_dimensions=0)
+    ring = replace(over, torus=())
     assert seconds("all_gather", 1, 4096, over) < 0.05 * seconds("all_gather", 1, 4096, ring)
