@@ -51,6 +51,7 @@ from simcore.plan.training import (
 )
 from simcore.plan.training_bands import training_extrapolation
 from simcore.plan.types import OperatingPoint, Plan, PoolInputs, PoolPlan, ServingPlan
+from simcore.plan.unmet import unmet_topology
 from simcore.plan.unused import unused_inputs
 from simcore.scenario import Scenario
 from simcore.scenario.schema import Serving, Workload
@@ -122,6 +123,7 @@ def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | No
             *(training_extrapolation(training.inputs) if training else ()),
             *slices.warnings,
             *unused_inputs(scenario, fabric),
+            *unmet_topology(scenario, fabric, serving, training),
             *cost.warnings,
         ),
     )
