@@ -40,6 +40,7 @@ from simcore.analysis import analyse
 from simcore.catalog import Catalog, default_catalog
 from simcore.catalog.calibrations import is_file
 from simcore.errors import InputError, Message, TrimtabError
+from simcore.fabric.warm import warm as warm_fabric
 from simcore.plan import Plan, plan
 from simcore.reliability.warm import warm as warm_reliability
 from simcore.scenario import Scenario
@@ -63,6 +64,7 @@ def get_ready(**kwargs: Any) -> None:
     """Load catalog and machine code before the pool forks: its processes share them, and the first run is quick."""
     default_catalog()
     warm()
+    warm_fabric()
     warm_reliability()
 
 

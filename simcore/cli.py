@@ -39,7 +39,7 @@ from simcore.workload.trace_formats import NAMES
 from simcore.workload.traces import TraceTable, read_trace
 
 MAX_SCENARIO_FILE_BYTES = 1_000_000
-_BENCHES: Final = ("serving", "edit", "plan", "cluster", "disagg", "slices")
+_BENCHES: Final = ("serving", "edit", "plan", "cluster", "disagg", "fabric", "flows", "slices")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -642,11 +642,12 @@ def _bench(options: argparse.Namespace) -> None:
 
 
 def _warm(options: argparse.Namespace) -> None:
-    from simcore.reliability.warm import warm as warm_reliability
-    from simcore.serving.warm import warm
+    from simcore.fabric import warm as fabric
+    from simcore.reliability import warm as reliability
+    from simcore.serving import warm as serving
 
-    warm()
-    warm_reliability()
+    for part in (serving, fabric, reliability):
+        part.warm()
 
 
 def _say_error(head: str, error: TrimtabError) -> None:

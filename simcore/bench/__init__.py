@@ -7,11 +7,24 @@ from collections.abc import Mapping
 from simcore.bench.cluster import run_cluster
 from simcore.bench.disagg import run_disagg
 from simcore.bench.edit import run_edit
+from simcore.bench.fabric import run_fabric
+from simcore.bench.flows import run_flows
 from simcore.bench.plan import run_plan
 from simcore.bench.serving import run_serving
 from simcore.bench.slices import run_slices
 
-__all__ = ["as_text", "run", "run_cluster", "run_disagg", "run_edit", "run_plan", "run_serving", "run_slices"]
+__all__ = [
+    "as_text",
+    "run",
+    "run_cluster",
+    "run_disagg",
+    "run_edit",
+    "run_fabric",
+    "run_flows",
+    "run_plan",
+    "run_serving",
+    "run_slices",
+]
 
 
 def run(what: str) -> dict[str, float]:
@@ -22,6 +35,8 @@ def run(what: str) -> dict[str, float]:
         "plan": run_plan,
         "cluster": run_cluster,
         "disagg": run_disagg,
+        "fabric": run_fabric,
+        "flows": run_flows,
         "slices": run_slices,
     }[what]()
 
