@@ -559,6 +559,95 @@ _FIELDS: Final = (
         "Jobs",
         "Slices that the optical switches join, by chips or shape; written in the YAML.",
     ),
+    _entry("reliability.life", "Cluster life", "A simulated life of the cluster: failures, repairs, jobs."),
+    _entry("reliability.life.duration_s", "Duration", "How long the cluster lives."),
+    _entry(
+        "reliability.life.allocation",
+        "Allocation",
+        "What a job is given: any healthy cubes that optical switches join (ocs), an aligned place of a fixed torus "
+        "(static), or any healthy servers; auto takes the topology's.",
+    ),
+    _entry(
+        "reliability.life.repair_cv",
+        "Spread of repairs",
+        "Coefficient of variation of repair times; 0: all take the mean.",
+    ),
+    _entry(
+        "reliability.life.crew_count",
+        "Repair crews",
+        "Repairs at a time; none: as many as there are failures.",
+    ),
+    _entry(
+        "reliability.life.restart_scope",
+        "Restart scope",
+        "What restarts after a failure: all hosts of the job, or the failed part alone.",
+    ),
+    _entry("reliability.life.host_restart_s", "Restart of a host", "Where only the failed part restarts."),
+    _entry(
+        "reliability.life.recover_from",
+        "State comes from",
+        "The last checkpoint, or a peer that holds a copy: then nothing is done again.",
+    ),
+    _entry("reliability.life.swap_s", "Hot swap", "Time to bring a healthy unit in for a failed one."),
+    _entry(
+        "reliability.life.fault_tolerant_routing",
+        "Fault-tolerant routing",
+        "Jobs go on, slower, where a link, a rail or an optical switch has failed.",
+    ),
+    _entry(
+        "reliability.life.link_slowdown_ratio",
+        "Slowdown by a failed link",
+        "Time of a step with a failed link over time without.",
+    ),
+    _entry(
+        "reliability.life.chip_mtbf_s",
+        "Time between chip failures",
+        "Of one chip; none: the rate of its server covers it.",
+    ),
+    _entry(
+        "reliability.life.link_mtbf_s",
+        "Time between link failures",
+        "Of one link; auto: published for tori, else covered by the rate of servers.",
+    ),
+    _entry(
+        "reliability.life.switch_mtbf_s",
+        "Time between switch failures",
+        "Of one leaf switch; auto: published.",
+    ),
+    _entry(
+        "reliability.life.ocs_mtbf_s",
+        "Time between optical switch failures",
+        "Of one optical switch; auto: published.",
+    ),
+    _entry("reliability.life.maintenance", "Maintenance", "Windows in which hosts are served, in waves."),
+    _entry("reliability.life.maintenance.period_s", "Maintenance period", "From one round to the next."),
+    _entry(
+        "reliability.life.maintenance.window_s",
+        "Maintenance window",
+        "How long a share of the hosts is down.",
+    ),
+    _entry(
+        "reliability.life.maintenance.host_fraction",
+        "Hosts at a time",
+        "Share of hosts that is served at once.",
+    ),
+    _entry(
+        "reliability.life.jobs",
+        "Job queue",
+        "Jobs that arrive and end; none: the cluster is full of equal slices.",
+    ),
+    _entry(
+        "reliability.life.jobs.interarrival_s", "Time between jobs", "Mean time from one arrival to the next."
+    ),
+    _entry("reliability.life.jobs.work_s", "Work of a job", "Mean time that it runs when nothing fails."),
+    _entry(
+        "reliability.life.jobs.work_cv", "Spread of work", "Coefficient of variation of the work of jobs."
+    ),
+    _entry(
+        "reliability.life.jobs.slice_chips",
+        "Slices of jobs",
+        "Chips that a job needs; each size is as likely.",
+    ),
     _entry("reliability.shocks", "Shocks", "A timeline of failures, drains and bursts."),
     # economics
     _entry("electricity_usd_per_kwh", "Electricity", "Price of energy at the meter."),
@@ -1097,6 +1186,47 @@ _METRICS: Final = (
         "Reconfiguration",
         "Time to put a spare cube in the place of a failed one: mirrors, then links and routes.",
         better="down",
+    ),
+    _entry(
+        "reliability.life.goodput_fraction",
+        "Life goodput",
+        "Useful chip time over owned chip time, over the simulated life.",
+        better="up",
+    ),
+    _entry(
+        "reliability.life.utilisation_fraction",
+        "Chips held by jobs",
+        "Chip time that jobs held over owned chip time.",
+        better="up",
+    ),
+    _entry("reliability.life.failure_count", "Failures", "Of all parts, over the simulated life."),
+    _entry(
+        "reliability.life.interruption_count",
+        "Interruptions",
+        "Stops of jobs by failures, over the simulated life.",
+        better="down",
+    ),
+    _entry(
+        "reliability.life.swap_count", "Units swapped in", "Healthy units that took the place of failed ones."
+    ),
+    _entry(
+        "reliability.life.mtti_s",
+        "Time between stops of a job",
+        "Time that a job holds its chips, per interruption.",
+        better="up",
+    ),
+    _entry(
+        "reliability.life.stop_wait_s",
+        "Wait after a stop",
+        "From a stop to having all units again, mean over restarts.",
+        better="down",
+    ),
+    _entry("reliability.life.wait_s", "Wait of new jobs", "From arrival to the first start.", better="down"),
+    _entry("reliability.life.finished_count", "Jobs finished", "Over the simulated life.", better="up"),
+    _entry(
+        "reliability.life.reconfiguration_count",
+        "Slices wired",
+        "Starts and restarts, each with circuits set.",
     ),
     _entry("cost.capex_usd", "Capex", better="down"),
     _entry("cost.opex_usd_per_hour", "Opex", better="down"),

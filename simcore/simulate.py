@@ -22,6 +22,7 @@ from simcore.glossary import statistic
 from simcore.plan import ENGINE_VERSION, Plan, PoolPlan, ServingPlan, TrainingPlan
 from simcore.plan.bands import serving_bands
 from simcore.plan.kv_tiers import tier_metrics, tier_rows
+from simcore.plan.life_stage import lived
 from simcore.plan.prefixes import prefix_chains
 from simcore.plan.requests import replications
 from simcore.plan.serving import lane_pool
@@ -132,9 +133,30 @@ def simulate(plan: Plan, on_event: OnEvent | None = None) -> Result:
         warnings=plan.warnings,
         why={**plan.why, **drawn.terms},
     )
+    result = _with_life(plan, result, emit)
     if plan.training is not None:
         return _with_training(plan, plan.training, result, emit)
     return result if plan.serving is None else _with_serving(plan, plan.serving, result, emit)
+
+
+def _with_life(plan: Plan, result: Result, emit: OnEvent) -> Result:
+    """The cluster's life, where one is asked for."""
+    life = lived(plan)
+    if life is None:
+        return result
+    emit(
+        "stage", {"stage": "life", "metrics": dict(life.metrics), "tables": dict(life.tables), "warnings": []}
+    )
+    for name, columns in life.series.items():
+        emit("series", {"name": name, "columns": plain_columns(columns)})
+    return replace(
+        result,
+        metrics={**result.metrics, **life.metrics},
+        bands={**result.bands, **life.bands},
+        series={**result.series, **life.series},
+        tables={**result.tables, **life.tables},
+        why={**result.why, **life.why},
+    )
 
 
 def _with_training(plan: Plan, training: TrainingPlan, result: Result, emit: OnEvent) -> Result:
@@ -157,7 +179,7 @@ def _with_training(plan: Plan, training: TrainingPlan, result: Result, emit: OnE
     return replace(
         result,
         metrics=everything,
-        bands=training_bands(training, everything),
+        bands={**result.bands, **training_bands(training, everything)},
         why={**result.why, **money},
     )
 
@@ -220,7 +242,7 @@ def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEven
     return replace(
         result,
         metrics=everything,
-        bands=serving_bands(serving, everything),
+        bands={**result.bands, **serving_bands(serving, everything)},
         series={**result.series, **series, **first.outcome.cdfs},
         tables={**result.tables, **tables},
         warnings=(*result.warnings, *warnings),

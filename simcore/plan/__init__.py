@@ -33,6 +33,7 @@ from simcore.plan.cutting import resolve_parallelism
 from simcore.plan.digest import ENGINE_VERSION, digest_of
 from simcore.plan.disaggregated import plan_apart
 from simcore.plan.kv_tiers import tier_warnings
+from simcore.plan.life import plan_life
 from simcore.plan.lockstep import lockstep_ratio
 from simcore.plan.prefixes import check_prefix_caching, prefix_warnings
 from simcore.plan.requests import requests_of
@@ -107,6 +108,13 @@ def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | No
         server=hardware.server,
         fabric=fabric,
         slices=slices,
+        life=plan_life(
+            scenario.reliability,
+            hardware.server,
+            fabric,
+            kind=hardware.topology.kind,
+            chip_count=scenario.hardware.chip_count,
+        ),
         serving=serving,
         training=training,
         cost=cost,

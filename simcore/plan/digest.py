@@ -32,7 +32,12 @@ def digest_of(scenario: Scenario, *entries: Any) -> str:
     """Hex digest of a scenario with the resolved catalog entries (and hashes) it depends on."""
     document = scenario.model_dump(mode="json", exclude={"name", "description"})
     document["workload"]["arrivals"].pop("path", None)  # the content counts, not where it lies
-    for section, name in (("serving", "speculative"), ("serving", "autoscaling"), ("workload", "sessions")):
+    for section, name in (
+        ("serving", "speculative"),
+        ("serving", "autoscaling"),
+        ("workload", "sessions"),
+        ("reliability", "life"),
+    ):
         if document[section][name] is None:
             del document[section][name]  # a field of later versions leaves older digests as they were
     for name, default in _LATER_RELIABILITY.items():

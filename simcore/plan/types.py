@@ -24,6 +24,7 @@ from simcore.memory.engines import EngineConstants
 from simcore.parallelism import Parallelism
 from simcore.plan.slices import SlicePlan
 from simcore.plan.training import TrainingPlan
+from simcore.reliability.life_inputs import LifeInputs
 from simcore.scenario import Scenario
 from simcore.scenario.schema import Serving
 from simcore.serving.estimate import LaneLoad
@@ -211,6 +212,7 @@ class Plan:
     server: Server
     fabric: Fabric
     slices: SlicePlan
+    life: LifeInputs | None
     serving: ServingPlan | None
     training: TrainingPlan | None
     cost: CostModel

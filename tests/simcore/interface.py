@@ -57,5 +57,7 @@ ADDED: Final = (
     r"cost\.usd_per_training_run",  # tokens of the run over tokens per second, priced
     r"fabric\.(deploy_hours|monitor_hours_per_year|upgrade_hours)",  # what a fabric asks of people
     r"fabric\.scaleup_(switch|link|cable)_count",  # what the scale-up domains are built of
+    r"reliability\.life\.(goodput_fraction|utilisation_fraction|mtti_s|stop_wait_s\.mean|wait_s\.(mean|p95))",
+    r"reliability\.life\.(failure|interruption|swap|finished|reconfiguration)_count",
 )
 KNOWN_METRICS: Final = re.compile("|".join((*INTERFACE, *ADDED)))
