@@ -11,7 +11,7 @@ import time
 from typing import Final
 
 from simcore.bench.serving import peak_rss_bytes
-from simcore.fabric import build_fabric
+from simcore.fabric import Clos, build_fabric
 from simcore.fabric.flows import completion
 from simcore.fabric.load_tables import busiest_s
 from simcore.fabric.network import network_of
@@ -20,6 +20,8 @@ from simcore.plan import Plan, plan
 from simcore.plan.traffic import traffic_of
 from simcore.scenario import Scenario
 
+CHIPS: Final = 32_768
+TOPOLOGY: Final = Clos(radix=128)
 ROUNDS: Final = 3
 
 
@@ -35,8 +37,8 @@ def run_fabric() -> dict[str, float]:
 def _measured(planned: Plan) -> dict[str, float]:
     instants = [time.perf_counter()]
     fabric = build_fabric(
-        planned.scenario.topology,
-        chip_count=planned.scenario.hardware.chip_count,
+        TOPOLOGY,
+        chip_count=CHIPS,
         server=planned.server,
         scaleup_bytes_per_s=planned.chip.scaleup_bytes_per_s,
     )
@@ -69,9 +71,9 @@ def _scenario() -> Scenario:
     return Scenario.parse(
         {
             "name": "fabric benchmark",
-            "hardware": {"chip": "nvidia-h100-sxm", "chip_count": 32768},
+            "hardware": {"chip": "nvidia-h100-sxm", "chip_count": CHIPS},
             "model": {"name": "llama-3.1-405b"},
-            "topology": {"kind": "clos", "radix": 128},
+            "topology": TOPOLOGY.model_dump(),
             "workload": {"kind": "training"},
             "training": {
                 "parallelism": {"tp": 8, "pp": 8, "dp": 512},

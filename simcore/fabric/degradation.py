@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from simcore.errors import InputError
 from simcore.fabric.base import Degraded
-from simcore.fabric.links import Vertices
+from simcore.fabric.laying import Laid
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -28,18 +28,7 @@ class Damage:
     nic_fraction: Floats
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ends:
-    """Both ends of every cable, and the vertex below which each endpoint hangs."""
-
-    vertices: Vertices
-    lower: Ints
-    upper: Ints
-    vertex_of: Ints
-    chips_per_nic: int
-
-
-def damage_of(degraded: Sequence[Degraded], ends: Ends) -> Damage:
+def damage_of(degraded: Sequence[Degraded], ends: Laid) -> Damage:
     """Every entry applied in turn; one that names nothing is refused with the names that there are."""
     damage = Damage(cable_fraction=np.ones(len(ends.lower)), nic_fraction=np.ones(len(ends.vertex_of)))
     if degraded:
@@ -49,7 +38,7 @@ def damage_of(degraded: Sequence[Degraded], ends: Ends) -> Damage:
     return damage
 
 
-def _apply(damage: Damage, entry: Degraded, ends: Ends, numbers: dict[str, int], *, path: str) -> None:
+def _apply(damage: Damage, entry: Degraded, ends: Laid, numbers: dict[str, int], *, path: str) -> None:
     fraction = entry.capacity_fraction
     if entry.switch is not None:
         vertex = numbers.get(entry.switch.strip())
@@ -67,14 +56,14 @@ def _apply(damage: Damage, entry: Degraded, ends: Ends, numbers: dict[str, int],
     damage.nic_fraction[nics] *= fraction
 
 
-def _cables(names: list[str], ends: Ends, numbers: dict[str, int]) -> NDArray[np.bool_]:
+def _cables(names: list[str], ends: Laid, numbers: dict[str, int]) -> NDArray[np.bool_]:
     first, second = (numbers.get(name, -1) for name in (names[0], names[-1]))
     forward: NDArray[np.bool_] = (ends.lower == first) & (ends.upper == second)
     backward: NDArray[np.bool_] = (ends.lower == second) & (ends.upper == first)
     return forward | backward
 
 
-def _nics(names: list[str], ends: Ends, numbers: dict[str, int]) -> NDArray[np.bool_]:
+def _nics(names: list[str], ends: Laid, numbers: dict[str, int]) -> NDArray[np.bool_]:
     """The NIC of `chip 5`, whichever end it is named at."""
     found = np.zeros(len(ends.vertex_of), np.bool_)
     for name, other in ((names[0], names[-1]), (names[-1], names[0])):
@@ -85,7 +74,7 @@ def _nics(names: list[str], ends: Ends, numbers: dict[str, int]) -> NDArray[np.b
     return found
 
 
-def _unknown(path: str, got: str, ends: Ends) -> InputError:
+def _unknown(path: str, got: str, ends: Laid) -> InputError:
     if ends.vertices.shape:
         names = f"chip (0, 0, …) to {ends.vertices.name(len(ends.vertices) - 1)}"
     else:
@@ -105,7 +94,7 @@ def _unknown(path: str, got: str, ends: Ends) -> InputError:
     )
 
 
-def _example(ends: Ends) -> str:
+def _example(ends: Laid) -> str:
     name = ends.vertices.name
     if len(ends.lower):
         return f"{name(int(ends.lower[0]))} → {name(int(ends.upper[0]))}"

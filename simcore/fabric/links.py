@@ -27,13 +27,8 @@ SCALEUP: Final = "scale-up"
 class Layer:
     """All links of one direction between two kinds of vertex, or along one axis."""
 
-    lower: str
-    upper: str
+    name: str
     medium: Medium
-
-    @property
-    def name(self) -> str:
-        return f"{self.lower} → {self.upper}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

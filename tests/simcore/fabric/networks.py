@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simcore.fabric import AnyTopology, Clos, OcsPod, RailOnly, RailOptimized, Torus
+from simcore.fabric import AnyTopology, Clos, Dragonfly, OcsPod, RailOnly, RailOptimized, Torus
 from simcore.fabric.base import Degraded
 from simcore.fabric.network import Network, network_of
 from simcore.fabric.traffic import TRAFFIC_CLASSES, FlowGroup, Flows
@@ -23,6 +23,8 @@ SPECS: dict[str, tuple[AnyTopology, int]] = {
     "flat torus": (Torus(shape=(2, 6)), 12),
     "cubes": (OcsPod(), 128),
     "part of a cube": (OcsPod(), 24),
+    "dragonfly": (Dragonfly(radix=7), 72),
+    "trunked dragonfly": (Dragonfly(radix=16, p=4, a=4, h=5, g=3), 40),
     "one server": (Clos(), 8),
 }
 GROUPS = tuple(FlowGroup(name=name, traffic_class=name) for name in TRAFFIC_CLASSES)
