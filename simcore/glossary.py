@@ -1182,6 +1182,24 @@ _METRICS: Final = (
     ),
     _entry("reliability.checkpoint_interval_s", "Checkpoint interval"),
     _entry(
+        "reliability.blast_radius_chip_count",
+        "Blast radius",
+        "Chips that a failing component takes out of work, the mean over failures.",
+        better="down",
+    ),
+    _entry(
+        "reliability.expected_suspect_count",
+        "Suspects",
+        "Components that may be why a pair of chips is slow, expected over failures and all equal-cost paths.",
+        better="down",
+    ),
+    _entry(
+        "analysis.fault_visibility",
+        "Fault visibility",
+        "One over the suspects: 1 where a symptom names its cause.",
+        better="up",
+    ),
+    _entry(
         "reliability.reconfiguration_s",
         "Reconfiguration",
         "Time to put a spare cube in the place of a failed one: mirrors, then links and routes.",

@@ -32,6 +32,7 @@ from simcore.plan.closed_forms import (
 from simcore.plan.cutting import resolve_parallelism
 from simcore.plan.digest import ENGINE_VERSION, digest_of
 from simcore.plan.disaggregated import plan_apart
+from simcore.plan.faults import plan_faults
 from simcore.plan.kv_tiers import tier_warnings
 from simcore.plan.life import plan_life
 from simcore.plan.lockstep import lockstep_ratio
@@ -86,14 +87,16 @@ def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | No
     training, training_warnings = plan_training(scenario, catalog, hardware, fabric)
     slices = plan_slices(scenario.reliability, hardware.server, chip_count=scenario.hardware.chip_count)
     circuits = plan_circuits(scenario.reliability, fabric, catalog.optical_switches[OPTICAL_SWITCH])
+    faults = plan_faults(scenario.reliability, hardware.server, fabric)
     cost = _cost(scenario, catalog, hardware, fabric)
-    terms = cluster_terms(hardware, fabric, slices, cost) | dict(circuits.terms)
+    terms = cluster_terms(hardware, fabric, slices, cost) | dict(circuits.terms) | dict(faults.terms)
     terms |= pool_terms(serving) if serving else {}
     table_terms = pool_table_terms(serving) if serving else {}
     tables = (
         cluster_tables(hardware, fabric, cost, terms)
         | dict(slices.tables)
         | dict(circuits.tables)
+        | dict(faults.tables)
         | (pool_tables(serving, table_terms) if serving else {})
     )
     if training:

@@ -50,7 +50,7 @@ class SlicePlan:
 
 def plan_slices(spec: ReliabilitySpec, server: Server, *, chip_count: int) -> SlicePlan:
     host = host_availability(spec)
-    unit = CHIPS_PER_CUBE if server.scaleup_kind == "ici" else server.chips_per_server
+    unit = unit_chips(server)
     system = SliceSystem(
         chip_count=chip_count,
         chips_per_cube=unit,
@@ -85,6 +85,11 @@ def plan_slices(spec: ReliabilitySpec, server: Server, *, chip_count: int) -> Sl
         boxes_of=system if _has_boxes(system, server, spec.slice_chips) else None,
         slice_chips=spec.slice_chips,
     )
+
+
+def unit_chips(server: Server) -> int:
+    """Chips that are exchanged together."""
+    return CHIPS_PER_CUBE if server.scaleup_kind == "ici" else server.chips_per_server
 
 
 def _has_boxes(system: SliceSystem, server: Server, slice_chips: int) -> bool:

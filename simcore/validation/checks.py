@@ -23,17 +23,16 @@ from simcore.fabric.collectives import (
 from simcore.fabric.exchange import LOW_LATENCY, PHASES, ExpertExchange, curve_of
 from simcore.fabric.nccl import ring_latency_s, tree_latency_s
 from simcore.reliability import (
-    FAILURE_RATES,
     SliceGoodput,
     SliceSystem,
     any_box_goodput,
     daly_interval_s,
-    mtbf_term,
     needed_cube_availability,
     slice_goodput,
     waste_fraction,
     young_interval_s,
 )
+from simcore.validation.failures import FAILURE_CHECKS
 from simcore.validation.memory import MEMORY_CHECKS
 from simcore.validation.training import TRAINING_CHECKS
 from simcore.validation.wiring import WIRING_CHECKS
@@ -208,15 +207,6 @@ def _needed_availability(inputs: Inputs) -> float:
     return float(cube ** (1 / inputs["hosts"]))
 
 
-def _failure_rate(inputs: Inputs) -> float:
-    return FAILURE_RATES[inputs["failures"]].per_thousand_node_days_ratio
-
-
-def _mtbf_hours(inputs: Inputs) -> float:
-    servers = inputs["chip_count"] // 8
-    return mtbf_term(server_count=servers, failures=inputs["failures"]).value / 3600
-
-
 def _checkpoint(inputs: Inputs) -> float:
     write_s, mtbf_s = inputs["write_s"], inputs["mtbf_s"]
     young_s = young_interval_s(write_s, mtbf_s)
@@ -249,12 +239,10 @@ CHECKS: Final[Mapping[str, Callable[[Inputs], float]]] = {
     "topology_choice": _topology_choice,
     "fabric_capex": _fabric_capex,
     "fabric_power": _fabric_power,
-    "failure_rate": _failure_rate,
     "hierarchical": _hierarchical,
     "in_network_gain": _in_network_gain,
     "kv_bytes_of_request": _kv_bytes_of_request,
     "kv_bytes_per_token": _kv_bytes_per_token,
-    "mtbf_hours": _mtbf_hours,
     "nccl_latency": _nccl_latency,
     "needed_availability": _needed_availability,
     "optics_per_chip": _optics_per_chip,
@@ -263,6 +251,7 @@ CHECKS: Final[Mapping[str, Callable[[Inputs], float]]] = {
     "slice_goodput": _slice_goodput,
     "slice_goodput_ratio": _slice_goodput_ratio,
     "torus_bisection": _torus_bisection,
+    **FAILURE_CHECKS,
     **MEMORY_CHECKS,
     **TRAINING_CHECKS,
     **WIRING_CHECKS,
