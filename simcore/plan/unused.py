@@ -66,8 +66,6 @@ _SCALED: Final = (
 _OF_A_SLICE: Final = tuple(
     f"reliability.{key}"
     for key in (
-        "failures",
-        "failures_per_thousand_node_days_ratio",
         "spares",
         "checkpoint_interval_s",
         "checkpoint_write_s",
