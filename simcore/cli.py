@@ -23,9 +23,11 @@ from simcore.catalog import Catalog, default_catalog
 from simcore.catalog.calibrations import is_file, own_calibration
 from simcore.catalog.types import Calibration, Price, Source
 from simcore.errors import InfeasibleError, InputError, TrimtabError
+from simcore.fabric import full_graph, quotient_graph
+from simcore.fabric.expansion import expanded
 from simcore.measurements import TOOLS, ServingMeasurement, read_serving
 from simcore.plan import Plan, plan
-from simcore.report import overlay, render
+from simcore.report import graph_file, overlay, render
 from simcore.report.comparison import FORMATS
 from simcore.report.engine_command import vllm_command
 from simcore.report.records import check_records_path, record_columns, write_records
@@ -88,6 +90,15 @@ def _parser() -> argparse.ArgumentParser:
     trace = _command(commands, "trace", _trace, "one iteration as a Chrome trace")
     _scenario_arguments(trace)
     trace.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
+
+    graph = _command(commands, "graph", _graph, "the fabric as a graph, for other tools")
+    _scenario_arguments(graph)
+    graph.add_argument("--format", choices=sorted(graph_file.WRITERS), default="graphml")
+    which = graph.add_mutually_exclusive_group()
+    which.add_argument("--quotient", action="store_true", help="layers with their counts (the default)")
+    which.add_argument("--full", action="store_true", help="every chip and switch, below 5,000 of them")
+    which.add_argument("--node", metavar="NODE", help="what is around one part, such as leaf.0-63 or leaf.7")
+    graph.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
 
     comparison = _command(commands, "compare", _compare, "compare 2 to 5 scenarios")
     comparison.add_argument("files", nargs="+", metavar="FILE")
@@ -315,6 +326,19 @@ def _trace(options: argparse.Namespace) -> None:
             got=planned.scenario.workload.kind,
         )
     text = json.dumps(found) + "\n"
+    if options.output:
+        _write(options.output, text)
+    else:
+        sys.stdout.write(text)
+
+
+def _graph(options: argparse.Namespace) -> None:
+    fabric = _planned(options.file, options.set).fabric
+    if options.node:
+        graph = expanded(fabric, options.node)
+    else:
+        graph = full_graph(fabric) if options.full else quotient_graph(fabric)
+    text = graph_file.WRITERS[options.format](graph)
     if options.output:
         _write(options.output, text)
     else:

@@ -15,7 +15,7 @@ from simcore.catalog.catalog import CLASS_DEFAULT
 from simcore.catalog.types import LlmArchitecture
 from simcore.cost import CostModel, Machines, cost_model, switch_for
 from simcore.errors import InputError, Message
-from simcore.fabric import Fabric, build_fabric
+from simcore.fabric import Fabric
 from simcore.memory.allocators import READS_TRUE_LENGTH, AllocatorKind
 from simcore.memory.engines import engine_constants
 from simcore.parallelism import Parallelism
@@ -55,6 +55,7 @@ from simcore.plan.training_bands import training_extrapolation
 from simcore.plan.types import OperatingPoint, Plan, PoolInputs, PoolPlan, ServingPlan
 from simcore.plan.unmet import unmet_topology
 from simcore.plan.unused import unused_inputs
+from simcore.plan.wiring import built
 from simcore.scenario import Scenario
 from simcore.scenario.schema import Serving, Workload
 from simcore.serving.schedulers.disaggregated import Disaggregated
@@ -76,12 +77,7 @@ def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | No
     """The scenario, resolved. `traces` reads the trace that the scenario names, with its reader's rights."""
     catalog = catalog or default_catalog()
     hardware = resolve_hardware(scenario, catalog)
-    fabric = build_fabric(
-        hardware.topology,
-        chip_count=hardware.chip_count,
-        server=hardware.server,
-        scaleup_bytes_per_s=hardware.chip.scaleup_bytes_per_s,
-    )
+    fabric = built(hardware)
     trace = _trace(scenario, traces)
     serving, warnings = _serving(scenario, catalog, hardware, fabric, trace)
     training, training_warnings = plan_training(scenario, catalog, hardware, fabric)
