@@ -152,6 +152,12 @@ def _parser() -> argparse.ArgumentParser:
         help="instead, compare the fitted kernels with the measured rows in this folder",
     )
 
+    matrix = _command(commands, "matrix", _matrix, "read a measured traffic matrix, rank topologies for it")
+    matrix.add_argument("file", metavar="FILE", help="CSV (square table, or source,target,bytes…) or npz")
+    matrix.add_argument("--server", default="dgx-h100", metavar="SLUG", help="what the ranks' chips stand in")
+    matrix.add_argument("--set", action="append", default=[], metavar="topology.KEY=VALUE")
+    matrix.add_argument("--json", action="store_true")
+
     _command(commands, "warm", _warm, "compile and cache the machine code")
     return parser
 
@@ -447,12 +453,12 @@ def _read_trace(named: Trace, base: Path) -> TraceTable:
     )
 
 
-def _read(file: str) -> bytes:
+def _read(file: str, limit: int = MAX_SCENARIO_FILE_BYTES) -> bytes:
     if file == "-":
-        return sys.stdin.buffer.read(MAX_SCENARIO_FILE_BYTES + 1)
+        return sys.stdin.buffer.read(limit + 1)
     try:
         with Path(file).open("rb") as handle:
-            return handle.read(MAX_SCENARIO_FILE_BYTES + 1)
+            return handle.read(limit + 1)
     except OSError as error:
         raise InputError.at(
             file,
@@ -656,6 +662,19 @@ def _calibrate(options: argparse.Namespace) -> None:
             name = options.name or fitted.name
             fitted = own(outcome, catalog.calibration_for(chip), name=name, chip=chip, by=options.by)
         _write(options.output, calibration_text(replace(fitted, chip=chip.slug)))
+
+
+def _matrix(options: argparse.Namespace) -> None:
+    from simcore.analysis.matrix_study import study
+    from simcore.measurements.matrix import MAX_BYTES, read_matrix
+    from simcore.report.matrix import matrix_text
+
+    document: dict[str, Any] = {"topology": {}}
+    for text in options.set:
+        document, _ = apply_overrides(document, dict([parse_assignment(text)]))
+    matrix = read_matrix(_read(options.file, limit=MAX_BYTES), path=options.file)
+    found = study(matrix, default_catalog(), server=options.server, given=document["topology"])
+    print(json.dumps(found.as_dict()) if options.json else matrix_text(found))
 
 
 def _bench(options: argparse.Namespace) -> None:

@@ -1104,6 +1104,25 @@ _METRICS: Final = (
         "Bandwidth across the worst even cut, per direction.",
         better="up",
     ),
+    _entry(
+        "fabric.max_link_load_fraction",
+        "Load of the busiest link",
+        "Its bytes over what it can carry in a training step, or in a second of serving.",
+        better="down",
+    ),
+    _entry(
+        "fabric.completion_s",
+        "All flows done",
+        "When the last flow of a training step, or of a second of serving, ends if all start at once and share links "
+        "fairly.",
+        better="down",
+    ),
+    _entry(
+        "fabric.core_completion_s",
+        "Flows on the critical path done",
+        "The same for the flows that a step waits for.",
+        better="down",
+    ),
     _entry("fabric.fabric_capex_usd", "Fabric price", "Switches, links and optics.", better="down"),
     _entry("fabric.fabric_power_w", "Fabric power", better="down"),
     _entry(

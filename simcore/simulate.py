@@ -1,8 +1,9 @@
 """`simulate(plan, on_event)`: run what the plan describes and say what came out, as it comes.
 
-Stages, cheapest first: the plan's closed forms at once, then the serving engine in slices of simulated
-time, then its statistics, the partition of chip time and the money per token. `on_event(kind, payload)`
-hears each; whoever listens may raise to stop the run. Same plan, same result, bit for bit.
+Stages, cheapest first: the plan's closed forms at once, the fabric under the plan's traffic, then the
+serving engine in slices of simulated time, then its statistics, the partition of chip time and the money per
+token. `on_event(kind, payload)` hears each; whoever listens may raise to stop the run. Same plan, same result,
+bit for bit.
 
 The partition (unit: owned chip-seconds; the parts sum to 1): *compute* is flop/(e_c·peak), *hbm* what
 memory adds, *scaleup* exposed collectives, *overhead* launch and host work, *queue* no iteration running or
@@ -21,6 +22,7 @@ from simcore.errors import Message
 from simcore.glossary import statistic
 from simcore.plan import ENGINE_VERSION, Plan, PoolPlan, ServingPlan, TrainingPlan
 from simcore.plan.bands import serving_bands
+from simcore.plan.fabric_load import fabric_load
 from simcore.plan.kv_tiers import tier_metrics, tier_rows
 from simcore.plan.life_stage import lived
 from simcore.plan.prefixes import prefix_chains
@@ -110,7 +112,7 @@ class Result:
 
 
 def simulate(plan: Plan, on_event: OnEvent | None = None) -> Result:
-    """Run the plan. Events: `stage` (closed_forms, then serving or training) and `series`."""
+    """Run the plan. Events: `stage` (closed_forms, fabric, then serving or training) and `series`."""
     emit = on_event or _nobody
     emit(
         "stage",
@@ -133,10 +135,35 @@ def simulate(plan: Plan, on_event: OnEvent | None = None) -> Result:
         warnings=plan.warnings,
         why={**plan.why, **drawn.terms},
     )
+    result = _with_fabric(plan, result, emit)
     result = _with_life(plan, result, emit)
     if plan.training is not None:
         return _with_training(plan, plan.training, result, emit)
     return result if plan.serving is None else _with_serving(plan, plan.serving, result, emit)
+
+
+def _with_fabric(plan: Plan, result: Result, emit: OnEvent) -> Result:
+    """What the chips send each other, on the links of the fabric."""
+    found = fabric_load(plan)
+    if found is None:
+        return result
+    metrics = {name: term.value for name, term in found.terms.items()}
+    emit(
+        "stage",
+        {
+            "stage": "fabric",
+            "metrics": metrics,
+            "tables": dict(found.tables),
+            "warnings": [warning.as_dict() for warning in found.warnings],
+        },
+    )
+    return replace(
+        result,
+        metrics={**result.metrics, **metrics},
+        tables={**result.tables, **found.tables},
+        warnings=(*result.warnings, *found.warnings),
+        why={**result.why, **found.terms},
+    )
 
 
 def _with_life(plan: Plan, result: Result, emit: OnEvent) -> Result:

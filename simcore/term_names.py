@@ -440,6 +440,8 @@ NAMES: Final[Mapping[str, str]] = {
     "scaleout_efficiency_fraction": "Share of the NIC that is reached",
     "scaleout_bytes_per_s": "Scale-out per chip",
     "link_bytes_per_s": "Bandwidth of a link",
+    "busiest_link_bytes": "Bytes on the busiest link",
+    "traffic_period_s": "Period of the traffic",
     "nic_bytes_per_s": "Bandwidth of a NIC",
     "nic_count": "NICs",
     "nics_per_chip_ratio": "NICs per chip",

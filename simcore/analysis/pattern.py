@@ -23,7 +23,7 @@ from simcore.fabric.locality import Placement, by_place
 from simcore.fabric.traffic import Floats, Ints
 
 ENOUGH: Final = 0.8
-EVEN: Final = 0.5
+EVEN: Final = 0.75
 DENSE: Final = 0.9
 BOTH: Final = 0.05  # the least share of each level of a hierarchy
 

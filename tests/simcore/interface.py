@@ -54,6 +54,7 @@ ADDED: Final = (
     r"serving\.speculative\.(expected_tokens_per_step|tokens_per_step|iteration_s|tpot_s)",  # where drafts are made
     r"serving\.speculative\.(speedup_ratio|break_even_fraction)",
     r"serving\.autoscaling\.(ready_replica_count\.(mean|max)|replica_s|used_fraction|scale_(up|down)_count)",
+    r"fabric\.(core_)?completion_s",  # of the flows of a step, or of a second of serving, all started at once
     r"cost\.usd_per_training_run",  # tokens of the run over tokens per second, priced
     r"fabric\.(deploy_hours|monitor_hours_per_year|upgrade_hours)",  # what a fabric asks of people
     r"fabric\.scaleup_(switch|link|cable)_count",  # what the scale-up domains are built of
