@@ -43,7 +43,7 @@ def pattern_of(placement: Placement, source: Ints, target: Ints, moved_bytes: Fl
     found = next(_candidates(placement, source, target, moved_bytes), None)
     return found or _pattern(
         "irregular",
-        "irregular: {pairs:,} pairs exchange, and no single pattern covers {enough:.0%} of the bytes",
+        template="irregular: {pairs:,} pairs exchange, and no single pattern covers {enough:.0%} of the bytes",
         pairs=len(source),
         enough=ENOUGH,
     )
@@ -55,14 +55,14 @@ def _candidates(placement: Placement, source: Ints, target: Ints, moved: Floats)
     if count > 4 and touched.max() >= ENOUGH * total:
         yield _pattern(
             "hot_spot",
-            "a hot spot: rank {rank} is one end of {share:.0%} of the bytes",
+            template="a hot spot: rank {rank} is one end of {share:.0%} of the bytes",
             rank=int(touched.argmax()),
             share=float(touched.max() / total),
         )
     if len(source) >= DENSE * count * (count - 1) and count > 2 and moved.std() <= EVEN * moved.mean():
         yield _pattern(
             "all_to_all",
-            "all to all: {density:.0%} of the pairs exchange, {variation:.0%} around their mean",
+            template="all to all: {density:.0%} of the pairs exchange, {variation:.0%} around their mean",
             density=len(source) / (count * (count - 1)),
             variation=float(moved.std() / moved.mean()),
         )
@@ -82,7 +82,7 @@ def _regular(placement: Placement, source: Ints, target: Ints, moved: Floats) ->
     if share >= ENOUGH:
         yield _pattern(
             "ring",
-            "a nearest-neighbour ring: {share:.0%} of the bytes go to the next rank or the one before",
+            template="a nearest-neighbour ring: {share:.0%} of the bytes go to the next rank or the one before",
             share=share,
         )
     distance = np.abs(target - source)
@@ -93,14 +93,14 @@ def _regular(placement: Placement, source: Ints, target: Ints, moved: Floats) ->
     if wrapped >= ENOUGH and wrapped > straight:
         yield _pattern(
             "strided_ring",
-            "a ring of every {step:,}th rank: {share:.0%} of the bytes go {step:,} ranks on or back",
+            template="a ring with stride {step:,}: {share:.0%} of the bytes go {step:,} ranks on or back",
             step=min(step, count - step),
             share=wrapped,
         )
     if straight >= ENOUGH:
         yield _pattern(
             "pipeline",
-            "a pipeline: {share:.0%} of the bytes go {step:,} ranks on or back, and none round the end",
+            template="a pipeline: {share:.0%} of the bytes go {step:,} ranks on or back, and none round the end",
             step=step,
             share=straight,
         )
@@ -111,7 +111,7 @@ def _levels(placement: Placement, source: Ints, target: Ints, moved: Floats) -> 
     if domain + rail >= ENOUGH and min(domain, rail) >= BOTH and placement.rail_count > 1:
         yield _pattern(
             "hierarchical",
-            "hierarchical: {inside:.0%} of the bytes stay in a scale-up domain and {rail:.0%} go along a rail",
+            template="hierarchical: {inside:.0%} of the bytes stay in a scale-up domain and {rail:.0%} go along a rail",
             inside=float(domain),
             rail=float(rail),
         )
@@ -122,11 +122,11 @@ def _local(placement: Placement, source: Ints, target: Ints, moved: Floats) -> I
     if domain >= ENOUGH and placement.rank_count > placement.domain_size:
         yield _pattern(
             "local",
-            "local: {inside:.0%} of the bytes stay in a scale-up domain of {size} ranks",
+            template="local: {inside:.0%} of the bytes stay in a scale-up domain of {size} ranks",
             inside=float(domain),
             size=placement.domain_size,
         )
 
 
-def _pattern(name: str, template: str, **params: Any) -> Pattern:
+def _pattern(name: str, *, template: str, **params: Any) -> Pattern:
     return Pattern(name=name, message=Message(code=f"pattern.{name}", template=template, params=params))

@@ -82,6 +82,8 @@ REASONED = {
     ("Occupancy", "mean_sequences"): "sequences, a mean",
     ("Totals", "iterations_by_sampled"): "iterations, counted by sampled sequences",
     ("Fabric", "hop_histogram"): "pairs of hops and share",
+    ("MatrixSummary", "inside_blocks"): "pairs of block size and share",
+    ("MatrixSummary", "busiest"): "sender, receiver and bytes",
     ("EngineConstants", "sampler_copies"): "copies of the logits, a fit",
     ("EngineConstants", "non_torch_bytes_parallel"): "bytes, of engines that run in parallel",
     ("Bound", "start"): "in the unit of the parameter that it bounds",
