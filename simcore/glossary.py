@@ -93,6 +93,11 @@ _FIELDS: Final = (
     _entry("topology.ocs_usable_ports", "Ports per OCS", "Usable ports of one optical switch."),
     _entry("topology.p", "Endpoints per switch", "Ports of a switch that go to endpoints.", symbol="p"),
     _entry("topology.a", "Switches per group", "Joined all to all by local links; auto is 2p.", symbol="a"),
+    _entry("topology.q", "Order", "2q² switches; the graphs are known where q is a prime power.", symbol="q"),
+    _entry("topology.sizes", "Sizes", "Switches along each dimension, joined all to all on each line."),
+    _entry(
+        "topology.links_per_pair", "Links per pair", "Parallel links of two switches of a line.", symbol="K"
+    ),
     _entry("topology.h", "Global links per switch", "To other groups; auto is p.", symbol="h"),
     _entry(
         "topology.g", "Groups", "At most a × h + 1; auto takes the fewest that hold the chips.", symbol="g"

@@ -489,6 +489,12 @@ NAMES: Final[Mapping[str, str]] = {
     "half_of_endpoint_links_count": "Half of the endpoint links",
     "switches_of_a_half_count": "Switches of a half",
     "algebraic_connectivity_count": "Algebraic connectivity",
+    "degree_count": "Links of a switch",
+    "delta": "δ of q = 4w + δ",
+    "diameter of two": "diameter of two",
+    "size": "Switches along a dimension",
+    "dimension_link_count": "Links along a dimension",
+    "one switch": "one switch",
     "one group": "one group",
     # operations
     "nothing to run": "nothing to run",

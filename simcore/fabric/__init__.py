@@ -12,17 +12,19 @@ from typing import Annotated
 from pydantic import Field
 
 from simcore.catalog.types import Server
-from simcore.fabric import clos, dragonfly, ocs_pod, rail, torus
+from simcore.fabric import clos, dragonfly, hyperx, ocs_pod, rail, slim_fly, torus
 from simcore.fabric.base import Fabric, Site
 from simcore.fabric.clos import Clos
 from simcore.fabric.dragonfly import Dragonfly
 from simcore.fabric.graph import full_graph, quotient_graph
+from simcore.fabric.hyperx import HyperX
 from simcore.fabric.ocs_pod import OcsPod
 from simcore.fabric.rail import RailOnly, RailOptimized
+from simcore.fabric.slim_fly import SlimFly
 from simcore.fabric.specs import NetworkSpec, SwitchedSpec, TransceiverConvention
 from simcore.fabric.torus import Torus
 
-AnyTopology = Clos | RailOptimized | RailOnly | Torus | OcsPod | Dragonfly
+AnyTopology = Clos | RailOptimized | RailOnly | Torus | OcsPod | Dragonfly | SlimFly | HyperX
 Topology = Annotated[AnyTopology, Field(discriminator="kind")]
 
 __all__ = [
@@ -30,11 +32,13 @@ __all__ = [
     "Clos",
     "Dragonfly",
     "Fabric",
+    "HyperX",
     "NetworkSpec",
     "OcsPod",
     "RailOnly",
     "RailOptimized",
     "Site",
+    "SlimFly",
     "SwitchedSpec",
     "Topology",
     "Torus",
@@ -72,3 +76,7 @@ def _built(spec: AnyTopology, site: Site) -> Fabric:
             return ocs_pod.build(spec, site)
         case Dragonfly():
             return dragonfly.build(spec, site)
+        case SlimFly():
+            return slim_fly.build(spec, site)
+        case HyperX():
+            return hyperx.build(spec, site)

@@ -192,7 +192,9 @@ class Fabric:
     switch_edges: NDArray[np.int64] = field(default_factory=_no_edges, compare=False)  # of direct networks
     switch_edge_links: NDArray[np.int64] = field(default_factory=_no_links, compare=False)  # parallel links
     endpoints_per_switch: int = 0  # of direct networks: endpoint e hangs on switch e // this
-    chosen: Mapping[str, int] = field(default_factory=dict)  # what `auto` became, by key of the topology
+    chosen: Mapping[str, int | tuple[int, ...]] = field(
+        default_factory=dict
+    )  # what `auto` became, by key of the topology
     terms: Mapping[str, Term]
 
     @property
@@ -224,7 +226,7 @@ class Fabric:
     @property
     def oversubscription(self) -> float:
         """Endpoint links over the scarcest layer of links above them; without layers, the taper."""
-        if len(self.switch_edges):
+        if self.endpoints_per_switch:
             return self.taper_ratio
         switched = [segment.link_count for segment in self.segments if segment.link_count]
         return switched[0] / min(switched) if switched and self.tiers else 1.0

@@ -6,8 +6,9 @@ domains are runs of neighbours, so the nearest pairs of switches are taken to be
 
 Bisection per direction: a half of the endpoints stands on at least `s = N / 2p` of the S switches, and a cut
 that leaves s of them meets at least `gap · s · (S − s) / S` links (Fiedler 1973), never more than N/2, the
-endpoints' own. `gap` is the algebraic connectivity, or what the best cut known makes of it: each topology says. Taper: how far the endpoints' even
-traffic to all would overload the mean link between switches, `N · mean switch hops / 2 links`, at least 1.
+endpoints' own. `gap` is the algebraic connectivity, or what the best cut known makes of it: each topology says.
+Taper: how far the endpoints' even traffic to all would overload the mean link between switches,
+`N · mean switch hops / 2 links`, at least 1.
 Limits: all links have the NIC's rate; a domain that straddles switches unevenly is counted as if nested.
 """
 
@@ -16,7 +17,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from simcore.errors import InfeasibleError
+import numpy as np
+
+from simcore.errors import InfeasibleError, Message
 from simcore.fabric.base import (
     Fabric,
     FailureDomain,
@@ -34,6 +37,8 @@ from simcore.fabric.switched import endpoint_failures
 from simcore.why import Term, constant, minimum
 
 SWITCH = "switch"
+MOST_PAIRS = 4_000_000  # of joined switches: what is wired in seconds and some hundred MB
+NO_GRAPH: tuple[Ints, Ints] = (np.zeros((0, 2), np.int64), np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,14 +85,27 @@ def check_size(spec: NetworkSpec, site: Site, limit: int, formula: str, *, path:
         )
 
 
+def check_pairs(pairs: int, *, path: str) -> None:
+    """Switch graphs that are too large to be wired are refused before they are."""
+    if pairs > MOST_PAIRS:
+        raise InfeasibleError.at(
+            path,
+            "fabric.direct_pairs",
+            "{pairs:,} pairs of switches would be joined; at most {limit:,} are wired, so use smaller parameters",
+            pairs=pairs,
+            limit=MOST_PAIRS,
+        )
+
+
 def finish(
     spec: NetworkSpec,
     site: Site,
     counted: Counted,
     *,
     kind: str,
-    chosen: Mapping[str, int],
+    chosen: Mapping[str, int | tuple[int, ...]],
     failure_domains: Sequence[FailureDomain] = (),
+    notes: Sequence[Message] = (),
 ) -> Fabric:
     endpoints = site.endpoints()
     modules = transceiver_terms((endpoints, *counted.links.values()))
@@ -115,6 +133,7 @@ def finish(
         switch_edge_links=counted.edge_links,
         endpoints_per_switch=int(counted.endpoints_per_switch.value),
         chosen=chosen,
+        notes=tuple(notes),
         terms={
             "fabric.switch_count": counted.switches.named("switch_count"),
             "fabric.link_count": sum_of((endpoints, *counted.links.values())).named("link_count"),

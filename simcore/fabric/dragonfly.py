@@ -91,6 +91,8 @@ def _parameters(spec: Dragonfly, site: Site) -> tuple[Term, Term, Term, Term]:
         raise _too_many_groups(spec.g, most)
     else:
         direct.check_size(spec, site, values[0] * values[1] * spec.g, "p × a × g", path="topology.g")
+    size = int(g.value)
+    direct.check_pairs(size * values[1] * (values[1] - 1 + values[2]) // 2, path="topology")
     return p, a, h, g
 
 

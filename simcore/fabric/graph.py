@@ -154,6 +154,12 @@ def _link(graph: nx.Graph[Any], lower: str, upper: str, kind: str) -> None:
 
 
 def _direct_graph(fabric: Fabric) -> nx.Graph[Any]:
+    if fabric.switch_count > 1 and not len(fabric.switch_edges):
+        raise InfeasibleError.at(
+            "topology",
+            "fabric.no_graph",
+            "this network is counted by formula and no graph of it is known; choose one that can be built",
+        )
     graph: nx.Graph[Any] = nx.Graph()
     graph.add_nodes_from((f"switch-{index}" for index in range(fabric.switch_count)), kind="switch")
     for endpoint in range(fabric.endpoint_count):

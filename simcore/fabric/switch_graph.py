@@ -21,8 +21,10 @@ def merged(pairs: Ints) -> tuple[Ints, Ints]:
     """Each pair once, with the number of its parallel links; `pairs` may repeat and come either way round."""
     if not len(pairs):
         return np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
-    edges, links = np.unique(np.sort(pairs, axis=1), axis=0, return_counts=True)
-    return edges, links.astype(np.int64)
+    low, high = np.sort(pairs, axis=1).T
+    width = int(high.max()) + 1
+    keys, links = np.unique(low * width + high, return_counts=True)
+    return np.stack(np.divmod(keys, width), axis=1), links.astype(np.int64)
 
 
 def distances(edges: Ints, count: int, sources: Ints) -> NDArray[np.int8]:
@@ -31,13 +33,13 @@ def distances(edges: Ints, count: int, sources: Ints) -> NDArray[np.int8]:
     if not len(edges):
         return found
     neighbours, starts = _neighbours(edges, count)
-    words = -(-len(sources) // _WORD)
-    reached = np.zeros((count, words), np.uint64)
-    rows = np.arange(len(sources))
-    np.bitwise_or.at(reached, (sources, rows // _WORD), np.uint64(1) << (rows % _WORD).astype(np.uint64))
-    while not (done := _bits(reached, len(sources))).all():
-        found += ~done
-        reached = reached | np.bitwise_or.reduceat(reached[neighbours], starts, axis=0)
+    for first in range(0, len(sources), _WORD):
+        some = sources[first : first + _WORD]
+        reached = np.zeros(count, np.uint64)
+        np.bitwise_or.at(reached, some, np.uint64(1) << np.arange(len(some), dtype=np.uint64))
+        while not (done := _bits(reached, len(some))).all():
+            found[first : first + _WORD] += ~done
+            reached |= np.bitwise_or.reduceat(reached[neighbours], starts)
     return found
 
 
@@ -76,5 +78,5 @@ def _neighbours(edges: Ints, count: int) -> tuple[Ints, Ints]:
 
 def _bits(reached: NDArray[np.uint64], sources: int) -> NDArray[np.bool_]:
     """Whether each source (row) has reached each switch (column)."""
-    bits = np.unpackbits(reached.view(np.uint8), axis=1, bitorder="little")[:, :sources]
-    return bits.astype(np.bool_).T
+    octets = reached.view(np.uint8).reshape(len(reached), -1)
+    return np.unpackbits(octets, axis=1, bitorder="little")[:, :sources].astype(np.bool_).T

@@ -67,7 +67,9 @@ def _fabric_figure(inputs: Inputs) -> float:
 
 def _topology_choice(inputs: Inputs) -> float:
     """What `auto` became."""
-    return float(_fabric(inputs).chosen[inputs["ask"]])
+    found = _fabric(inputs).chosen[inputs["ask"]]
+    assert isinstance(found, int), "asked of one number"
+    return float(found)
 
 
 def _pair(chip_count: int, radix: int, hb_domain_size: int) -> tuple[Fabric, Fabric]:

@@ -10,11 +10,21 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from simcore.errors import InfeasibleError
-from simcore.fabric import AnyTopology, Clos, Dragonfly, Fabric, NetworkSpec, RailOptimized, full_graph
+from simcore.fabric import (
+    AnyTopology,
+    Clos,
+    Dragonfly,
+    Fabric,
+    HyperX,
+    NetworkSpec,
+    RailOptimized,
+    SlimFly,
+    full_graph,
+)
 from tests.simcore.fabric.fabrics import SERVER, built
 
 KINDS: tuple[type[AnyTopology], ...] = get_args(AnyTopology)
-DIRECT = [Dragonfly]
+DIRECT = [Dragonfly, SlimFly, HyperX]
 UNHURRIED = settings(deadline=None, max_examples=40)
 
 
