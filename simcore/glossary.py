@@ -88,6 +88,16 @@ _FIELDS: Final = (
     ),
     _entry("transceiver_convention", "Transceiver count", "Which link ends carry an optical module."),
     _entry("price_book", "Price book", "Dated, sourced prices."),
+    _entry(
+        "topology.degraded",
+        "Degraded parts",
+        "Links and switches that have lost capacity; routes avoid dead ones. Written in the YAML.",
+    ),
+    _entry(
+        "topology.degraded.link", "Link", "Its two ends, such as leaf 3 → spine 1; both directions are meant."
+    ),
+    _entry("topology.degraded.switch", "Switch", "Such as spine 2; all its links are meant."),
+    _entry("topology.degraded.capacity_fraction", "Capacity left", "Share of its capacity; 0 is dead."),
     _entry("topology.shape", "Shape", "Chips along each dimension of the torus."),
     _entry("topology.dimensions", "Dimensions", "Of the most cubic shape, where none is given."),
     _entry("topology.ocs_usable_ports", "Ports per OCS", "Usable ports of one optical switch."),

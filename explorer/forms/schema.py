@@ -27,7 +27,7 @@ OVERRIDES: Final = "hardware.chip_overrides"
 # Not for a form: files of the command line, lists, and what an upload sets by itself.
 _HIDDEN: Final = frozenset(
     {
-        "hardware.pools", "model.config", "serving.parallelism.cp", "reliability.jobs",
+        "hardware.pools", "topology.degraded", "model.config", "serving.parallelism.cp", "reliability.jobs",
         "workload.arrivals.path",
         "workload.arrivals.columns",
         "workload.arrivals.window", "workload.lengths.input_tokens[]", "workload.lengths.output_tokens[]",

@@ -18,6 +18,7 @@ from simcore.fabric.clos import Clos
 from simcore.fabric.dragonfly import Dragonfly
 from simcore.fabric.graph import full_graph, quotient_graph
 from simcore.fabric.hyperx import HyperX
+from simcore.fabric.network import network_of
 from simcore.fabric.ocs_pod import OcsPod
 from simcore.fabric.rail import RailOnly, RailOptimized
 from simcore.fabric.slim_fly import SlimFly
@@ -45,6 +46,7 @@ __all__ = [
     "TransceiverConvention",
     "build_fabric",
     "full_graph",
+    "network_of",
     "quotient_graph",
 ]
 
@@ -57,9 +59,15 @@ def build_fabric(
     site = Site.of(
         server, chip_count=chip_count, hb_domain_size=domain, scaleup_bytes_per_s=scaleup_bytes_per_s
     )
-    return replace(
-        _built(spec, site), chips_per_nic=site.chips_per_nic, scaleup_bytes_per_s=scaleup_bytes_per_s or 0.0
+    found = replace(
+        _built(spec, site),
+        chips_per_nic=site.chips_per_nic,
+        scaleup_bytes_per_s=scaleup_bytes_per_s or 0.0,
+        degraded=spec.degraded,
     )
+    if spec.degraded:
+        network_of(found)  # refuses names that this fabric does not have
+    return found
 
 
 def _built(spec: AnyTopology, site: Site) -> Fabric:

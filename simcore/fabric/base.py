@@ -17,34 +17,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
 
 from simcore.catalog.types import Server
 from simcore.errors import InputError, Message
-from simcore.fabric.specs import TransceiverConvention
-from simcore.spec import Spec
+from simcore.fabric.specs import Degraded, TransceiverConvention
 from simcore.why import Term, ceil, constant, floor, leaf, total
 
 Medium = Literal["optical", "copper", "scaleup"]
 TIER_NAMES = ("leaf", "spine", "core")
-
-
-class Degraded(Spec):
-    """A link or a switch that has lost capacity; at 0 it is dead."""
-
-    link: str | None = Field(default=None, description="its two ends, such as leaf 3 → spine 1")
-    switch: str | None = Field(default=None, description="such as spine 2")
-    capacity_fraction: float = Field(default=0.0, ge=0, le=1, description="what is left of its capacity")
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
-        if (self.link is None) == (self.switch is None):
-            raise ValueError("name either a link, such as leaf 3 → spine 1, or a switch, such as spine 2")
-        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +171,7 @@ class Fabric:
     notes: tuple[Message, ...] = ()
     planes: tuple[Plane, ...] = ()
     shape: tuple[int, ...] = ()  # chips along each dimension of a torus
+    degraded: tuple[Degraded, ...] = ()  # links and switches that have lost capacity
     chips_per_nic: int = 1
     scaleup_bytes_per_s: float = 0.0  # of one chip into its scale-up domain; 0 where no domain is modelled
     switch_edges: NDArray[np.int64] = field(default_factory=_no_edges, compare=False)  # of direct networks

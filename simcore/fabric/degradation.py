@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcore.errors import InputError
-from simcore.fabric.base import Degraded
 from simcore.fabric.laying import Laid
+from simcore.fabric.specs import Degraded
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -14,10 +14,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from simcore.fabric.base import Degraded, Fabric
+from simcore.fabric.base import Fabric
 from simcore.fabric.degradation import damage_of
 from simcore.fabric.laying import Laid, laid
 from simcore.fabric.links import SCALEUP, Cables, Forwarding, Layer, Network
+from simcore.fabric.specs import Degraded
 from simcore.fabric.symmetry import symmetry_of
 
 __all__ = ["Network", "network_of"]
@@ -27,9 +28,9 @@ _FORWARDING: Final[dict[str, Forwarding]] = {"rail_only": "off_rail", "rail_opti
 
 
 def network_of(fabric: Fabric, *, degraded: Sequence[Degraded] = ()) -> Network:
-    """The links of a built fabric, less what is degraded; names that do not exist are refused."""
+    """The links of a built fabric, less what it and `degraded` say is damaged; unknown names are refused."""
     found = laid(fabric)
-    damage = damage_of(degraded, found)
+    damage = damage_of((*fabric.degraded, *degraded), found)
     has_nics = bool(len(found.vertex_of)) and not found.is_lattice
     blocks = _blocks(fabric, found, damage.nic_fraction if has_nics else np.zeros(0))
     cables = _both_ways(fabric, found, damage.cable_fraction, len(blocks))

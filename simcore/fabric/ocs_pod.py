@@ -18,7 +18,7 @@ from simcore.errors import InfeasibleError
 from simcore.fabric.base import Fabric, FailureDomain, Segment, Site
 from simcore.fabric.hops import Histogram
 from simcore.fabric.lattice import best_shape, link_rate, torus_histogram
-from simcore.spec import Spec
+from simcore.fabric.specs import TopologySpec
 from simcore.why import Term, ceil, constant, leaf
 
 EDGE = 4
@@ -30,7 +30,7 @@ _SHAPE = "the most cubic torus of all cubes"
 SWITCH_PORTS = (128, 288)
 
 
-class OcsPod(Spec):
+class OcsPod(TopologySpec):
     """Cubes of 64 chips joined by optical circuit switches."""
 
     kind: Literal["ocs_pod"] = "ocs_pod"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from simcore.spec import Spec
 from simcore.why import Term, leaf
@@ -15,7 +15,29 @@ MAX_DOMAIN = 1_048_576
 AutoCount = Literal["auto"] | Annotated[int, Field(ge=1, le=4096)]
 
 
-class NetworkSpec(Spec):
+class Degraded(Spec):
+    """A link or a switch that has lost capacity; at 0 it is dead."""
+
+    link: str | None = Field(default=None, description="its two ends, such as leaf 3 → spine 1")
+    switch: str | None = Field(default=None, description="such as spine 2")
+    capacity_fraction: float = Field(default=0.0, ge=0, le=1, description="what is left of its capacity")
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.link is None) == (self.switch is None):
+            raise ValueError("name either a link, such as leaf 3 → spine 1, or a switch, such as spine 2")
+        return self
+
+
+class TopologySpec(Spec):
+    """The keys that all topologies share."""
+
+    degraded: tuple[Degraded, ...] = Field(
+        default=(), max_length=1000, description="links and switches that have lost capacity"
+    )
+
+
+class NetworkSpec(TopologySpec):
     """The keys that all networks of packet switches share."""
 
     radix: int = Field(default=64, ge=2, le=4096, description="ports per switch")

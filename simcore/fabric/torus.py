@@ -22,11 +22,11 @@ from simcore.fabric.lattice import (
     link_terms,
     torus_histogram,
 )
-from simcore.spec import Spec
+from simcore.fabric.specs import TopologySpec
 from simcore.why import constant, total
 
 
-class Torus(Spec):
+class Torus(TopologySpec):
     """2-D or 3-D torus, wired once."""
 
     kind: Literal["torus"] = "torus"

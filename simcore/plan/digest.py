@@ -43,6 +43,8 @@ def digest_of(scenario: Scenario, *entries: Any) -> str:
     for name, default in _LATER_RELIABILITY.items():
         if document["reliability"][name] == default:
             del document["reliability"][name]
+    if document["topology"] and not document["topology"]["degraded"]:
+        del document["topology"]["degraded"]
     for role in ("prefill", "decode"):
         own = document["serving"]["scheduler"].get(role, {})
         if own.get("pool") == MAIN_POOL:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from simcore.fabric import AnyTopology, Clos, Dragonfly, OcsPod, RailOnly, RailOptimized, Torus
-from simcore.fabric.base import Degraded
 from simcore.fabric.network import Network, network_of
+from simcore.fabric.specs import Degraded
 from simcore.fabric.traffic import TRAFFIC_CLASSES, FlowGroup, Flows
 from tests.simcore.fabric.fabrics import built
 

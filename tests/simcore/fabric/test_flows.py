@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.fabric.base import Degraded
 from simcore.fabric.flows import completion, max_min_rates
 from simcore.fabric.routing import Paths, Routing, link_loads, paths_of
+from simcore.fabric.specs import Degraded
 from tests.simcore.fabric.networks import GROUPS, all_to_all, flows, network, random_flows
 from tests.simcore.fabric.test_routing import CASES, NETWORKS
 

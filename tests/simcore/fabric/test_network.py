@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from simcore.errors import InputError
 from simcore.fabric import full_graph
-from simcore.fabric.base import Degraded
 from simcore.fabric.network import Network
+from simcore.fabric.specs import Degraded
 from tests.simcore.fabric.fabrics import built
 from tests.simcore.fabric.networks import SPECS, network
 

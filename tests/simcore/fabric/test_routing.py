@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from simcore.errors import InputError
 from simcore.fabric import Clos
-from simcore.fabric.base import Degraded
 from simcore.fabric.network import Network, network_of
 from simcore.fabric.routing import ROUTINGS, Routing, link_loads, paths_of
+from simcore.fabric.specs import Degraded
 from simcore.fabric.traffic import TRAFFIC_CLASSES, Flows
 from tests.simcore.fabric.fabrics import built
 from tests.simcore.fabric.networks import SPECS, all_to_all, flows, network, random_flows
