@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from simcore.fabric import AnyTopology, Clos, Dragonfly, OcsPod, RailOnly, RailOptimized, Torus
+from simcore.fabric import (
+    AnyTopology,
+    Clos,
+    Dragonfly,
+    HyperX,
+    OcsPod,
+    RailOnly,
+    RailOptimized,
+    SlimFly,
+    Torus,
+)
 from simcore.fabric.network import Network, network_of
 from simcore.fabric.specs import Degraded
 from simcore.fabric.traffic import TRAFFIC_CLASSES, FlowGroup, Flows
@@ -25,6 +35,8 @@ SPECS: dict[str, tuple[AnyTopology, int]] = {
     "part of a cube": (OcsPod(), 24),
     "dragonfly": (Dragonfly(radix=7), 72),
     "trunked dragonfly": (Dragonfly(radix=16, p=4, a=4, h=5, g=3), 40),
+    "slim fly": (SlimFly(), 100),
+    "hyperx": (HyperX(sizes=(3, 4), p=4, radix=16, links_per_pair=2), 46),
     "one server": (Clos(), 8),
 }
 GROUPS = tuple(FlowGroup(name=name, traffic_class=name) for name in TRAFFIC_CLASSES)
