@@ -428,6 +428,7 @@ NAMES: Final[Mapping[str, str]] = {
     "collective_latency_s": "Latency of the collective",
     "collective_root": "Slow start of the collective",
     "nccl_latency_s": "NCCL latency",
+    "ll_limit_bytes_per_s": "Limit of NCCL's LL protocol between servers",
     "network_steps": "Steps over the network",
     "further_hops": "Links beyond one switch, mean",
     "hop_latency_s": "Latency of a further switch",

@@ -64,6 +64,7 @@ def collective_s(
     usable = [
         c for c in curves(operation, ranks, network, algorithm=algorithm) if payload.value <= c.limit_bytes
     ]
+    assert usable, f"no {operation} runs as {algorithm} on {ranks} ranks here"
     terms = [curve.term(moved.named("bus_bytes")) for curve in usable]
     fitted = (terms[0] if len(terms) == 1 else minimum(*terms)).named(name)
     found = _correction(operation, ranks, network) if algorithm == "auto" else None

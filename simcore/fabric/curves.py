@@ -3,7 +3,7 @@
 A curve is `t = latency + κ·sqrt(w / bandwidth) + w / (fraction × bandwidth)`, w = payload × bus factor
 (2(n−1)/n for all-reduce, (n−1)/n for the others, as in nccl-tests; payload as in its size column).
 - `nccl`: what NCCL chose, as measured inside one scale-up domain and fitted (5-7 % mean error on NVLink); where its
-  all-reduce beats the ring's all-gather it reduces in the switches and is called `in_network`. The latency of an
+  all-reduce is faster than any ring it reduces in the switches and is called `in_network`. The latency of an
   unmeasured rank count lies on the line of its neighbours over log2(ranks). Beside it stands the engine's own
   all-reduce kernel (`engine`) for payloads up to 8 MiB, where one was measured.
 - `ring`, `tree`, `halving_doubling`, `hierarchical`: NCCL's latency constants (`nccl.py`) over a share of the link.
@@ -41,6 +41,7 @@ from simcore.fabric.nccl import (
     halving_doubling_latency_s,
     hierarchical_latency_s,
     in_network_latency_s,
+    ll_limit_bytes_per_s,
     ring_latency_s,
     tree_latency_s,
 )
@@ -53,14 +54,14 @@ Algorithm = Literal[
 ]
 ENGINE_KERNEL = "custom_all_reduce"  # calibration key of the serving engine's own all-reduce
 ENGINE_KERNEL_LIMIT_BYTES = 8 * 2**20
-# Rings measured on 8×H200: 367 of 450 GB/s (stas00/ml-engineering); PCIe 5 cards: 25 of 63 GB/s with 8 ranks.
-SCALEUP_FRACTION: Mapping[Link, float] = {"nvlink": 0.81, "pcie": 0.4}
+# Rings measured on 8×H200: 367.2 of 450 GB/s (stas00/ml-engineering); PCIe 5 cards: 25 of 63 GB/s with 8 ranks.
+SCALEUP_FRACTION: Mapping[Link, float] = {"nvlink": 0.816, "pcie": 0.4}
 # 4×8 H100 on InfiniBand: 331 of 400 GB/s (Voltage Park); 4×8 B200 on EFA: 382; SimAI's NCCL tables: 0.96.
 SCALEOUT_FRACTION = 0.9
 PROTOCOLS: tuple[Protocol, ...] = ("ll", "simple")
-_SWITCHED_RATIO: Final = (
-    1.1  # an all-reduce so much faster than the ring's all-gather is reduced in the switches
-)
+NCCL_SOURCE: Final = "NCCL src/graph/tuning.cc @5067397"
+# no ring was measured above 0.82 of its link: an all-reduce that is faster is reduced in the switches
+_RING_LIMIT_FRACTION: Final = 0.85
 _TREE: Final = constant(TREE_BANDWIDTH_FRACTION, "tree bandwidth fraction")
 
 
@@ -69,6 +70,7 @@ class Curve:
     """`latency + sqrt_coefficient·sqrt(w / rate) + w / bandwidth`, for payloads up to a limit."""
 
     algorithm: Algorithm
+    protocol: Protocol = "simple"
     latency_s: Term
     root: Term | None = None  # κ, in sqrt(s)
     rate: Term
@@ -113,10 +115,11 @@ def measured_curves(operation: Operation, ranks: int, network: Interconnect) -> 
 
 def _chosen(operation: Operation, ranks: int, network: Interconnect) -> Algorithm:
     """What NCCL ran, as far as its bandwidth tells."""
-    reduced, gathered = (fit_at(network.fits, name, ranks) for name in ("all_reduce", "all_gather"))
-    if operation != "all_reduce" or reduced is None or gathered is None:
+    fit = fit_at(network.fits, "all_reduce", ranks)
+    if operation != "all_reduce" or fit is None:
         return "nccl"
-    return "in_network" if reduced.bus_bytes_per_s > _SWITCHED_RATIO * gathered.bus_bytes_per_s else "nccl"
+    above = fit.bus_bytes_per_s > _RING_LIMIT_FRACTION * network.reference_bytes_per_s
+    return "in_network" if above else "nccl"
 
 
 def fit_at(
@@ -186,14 +189,14 @@ def inside_curves(operation: Operation, ranks: int, network: Interconnect) -> It
     for protocol in PROTOCOLS:
         bandwidth = _of_protocol(rate, protocol)
         ring_s = ring_latency_s(protocol, steps, link=network.link, all_reduce=reduces)
-        yield _flat("ring", ring_s, bandwidth, network)
+        yield _flat("ring", ring_s, bandwidth, network, protocol)
         if network.torus:
             continue
         halving_s = halving_doubling_latency_s(protocol, ranks, link=network.link, all_reduce=reduces)
-        yield _flat("halving_doubling", halving_s, bandwidth, network)
+        yield _flat("halving_doubling", halving_s, bandwidth, network, protocol)
         if reduces:
             tree_s = tree_latency_s(protocol, ranks, servers=1, link=network.link)
-            yield _flat("tree", tree_s, bandwidth * _TREE, network)
+            yield _flat("tree", tree_s, bandwidth * _TREE, network, protocol)
 
 
 def across_curves(operation: Operation, ranks: int, network: Interconnect) -> Iterator[Curve]:
@@ -211,20 +214,20 @@ def across_curves(operation: Operation, ranks: int, network: Interconnect) -> It
     reduces, passes = operation == "all_reduce", 2 if operation == "all_reduce" else 1
     in_turn, hop = _in_turn(ranks, domains, scaleup, nic), network.further_hops_s(ranks)
     for protocol in PROTOCOLS:
-        flat, both = _of_protocol(rate, protocol), _of_protocol(in_turn, protocol)
+        flat, both = (_between_servers(rate_, protocol, domains, network) for rate_ in (rate, in_turn))
         ring_s = ring_latency_s(protocol, ranks, servers=domains, link=network.link, all_reduce=reduces)
-        yield _flat("ring", ring_s, flat, network, hop, passes * (domains - 1))
+        yield _flat("ring", ring_s, flat, network, protocol, hop, passes * (domains - 1))
         if reduces:
             tree_s = tree_latency_s(protocol, ranks, servers=domains, link=network.link)
-            yield _flat("tree", tree_s, flat * _TREE, network, hop, 2 * doublings(domains))
+            yield _flat("tree", tree_s, flat * _TREE, network, protocol, hop, 2 * doublings(domains))
         levels_s = hierarchical_latency_s(
             protocol, ranks, servers=domains, link=network.link, all_reduce=reduces
         )
-        yield _flat("hierarchical", levels_s, both, network, hop, passes * (domains - 1))
+        yield _flat("hierarchical", levels_s, both, network, protocol, hop, passes * (domains - 1))
         halving_s = halving_doubling_latency_s(
             protocol, ranks, servers=domains, link=network.link, all_reduce=reduces
         )
-        yield _flat("halving_doubling", halving_s, both, network, hop, passes * doublings(domains))
+        yield _flat("halving_doubling", halving_s, both, network, protocol, hop, passes * doublings(domains))
     if reduces and _chosen(operation, domain, network) == "in_network":
         yield _in_network_across(domains, rate, network, hop)
 
@@ -247,7 +250,7 @@ def _in_network_across(domains: int, rate: Term, network: Interconnect, hop: Ter
         kind="assumption",
         source="8 H200: 480.0 over 367.2 GB/s, standing in for switches between servers",
     )
-    return _flat("in_network", in_network_latency_s(servers=domains), rate * gain, network, hop, 2)
+    return _flat("in_network", in_network_latency_s(servers=domains), rate * gain, network, "simple", hop, 2)
 
 
 def _flat(
@@ -255,6 +258,7 @@ def _flat(
     latency_s: float,
     bandwidth: Term,
     network: Interconnect,
+    protocol: Protocol = "simple",
     hop: Term | None = None,
     steps: int = 0,
 ) -> Curve:
@@ -262,11 +266,21 @@ def _flat(
     latency = nccl_latency(latency_s, network)
     if hop is not None:
         latency = latency + constant(steps, "network_steps") * hop
-    return Curve(algorithm=algorithm, latency_s=latency, rate=bandwidth, bandwidth=bandwidth)
+    return Curve(
+        algorithm=algorithm, protocol=protocol, latency_s=latency, rate=bandwidth, bandwidth=bandwidth
+    )
 
 
 def _of_protocol(rate: Term, protocol: Protocol) -> Term:
     return rate * constant(PROTOCOL_BANDWIDTH_FRACTION[protocol], f"{protocol} protocol")
+
+
+def _between_servers(rate: Term, protocol: Protocol, domains: int, network: Interconnect) -> Term:
+    share = _of_protocol(rate, protocol)
+    if protocol != "ll":
+        return share
+    limit = ll_limit_bytes_per_s(network.chip_year, servers=domains)
+    return minimum(share, leaf(limit, "ll_limit_bytes_per_s", kind="calibrated", source=NCCL_SOURCE))
 
 
 def _domain_rate(operation: Operation, network: Interconnect) -> Term:
@@ -295,7 +309,9 @@ def _pairwise_across(ranks: int, network: Interconnect, scaleup: Term, nic: Term
         remote = remote * (1 + network.off_rail_slowdown)
     local = constant(inside / (ranks - 1), "share inside the domain") / scaleup
     latency_s = BASE_LATENCY_S["ring", "simple"] + HARDWARE_LATENCY_S["net", "ring", "simple"]
-    return _flat("pairwise", latency_s, 1 / maximum(remote, local), network, network.further_hops_s(ranks), 1)
+    return _flat(
+        "pairwise", latency_s, 1 / maximum(remote, local), network, "simple", network.further_hops_s(ranks), 1
+    )
 
 
 def _of_torus(share: float) -> Term:
@@ -308,10 +324,9 @@ def _of_torus(share: float) -> Term:
 
 
 def nccl_latency(latency_s: float, network: Interconnect) -> Term:
-    source = "NCCL src/graph/tuning.cc @5067397"
     if network.runs_nccl:
-        return leaf(latency_s, "nccl_latency_s", kind="calibrated", source=source)
-    return leaf(latency_s, "nccl_latency_s", kind="assumption", source=f"{source}, standing in")
+        return leaf(latency_s, "nccl_latency_s", kind="calibrated", source=NCCL_SOURCE)
+    return leaf(latency_s, "nccl_latency_s", kind="assumption", source=f"{NCCL_SOURCE}, standing in")
 
 
 def assumed(value: float, name: str) -> Term:

@@ -33,6 +33,7 @@ class Interconnect:
     torus: tuple[int, ...] = ()  # chips along each dimension of a torus; empty: one switch joins a domain
     fabric: Fabric | None = None  # None: non-blocking, one switch away
     stride: int = 1
+    chip_year: int  # the generation that NCCL's limits go by
     runs_nccl: bool = True  # elsewhere its latencies stand in, as an assumption
     measured: MeasuredTables | None = None  # what the curves inside a domain are scaled to
 
@@ -97,6 +98,7 @@ def interconnect(
         off_rail_slowdown=fabric.terms.get("fabric.all_to_all_slowdown_ratio") if fabric else None,
         torus=torus,
         fabric=fabric,
+        chip_year=chip.year,
         runs_nccl=chip.vendor == "NVIDIA",
         measured=calibration.measured if over_switch else None,
     )

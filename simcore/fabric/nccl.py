@@ -4,7 +4,8 @@ Read from NVIDIA/nccl `src/graph/tuning.cc` @5067397 (2026-06). A ring of n rank
 `base + (steps − inter)·intra + inter·net`, with `steps = 2(n−1)` for all-reduce (n−1 for all-gather and
 reduce-scatter) and `inter = 2(m−1)` (m−1); inside several servers a step is never shorter than the
 network's launch overhead (1 µs, three times that for the Simple protocol). A tree all-reduce takes
-`base + 2·((n/m − 1)·intra + log2(m)·net)`. Protocol LL carries flags with the data: half the bandwidth.
+`base + 2·((n/m − 1)·intra + log2(m)·net)`. Protocol LL carries flags with the data: half the bandwidth, and
+between servers at most what its stores were measured to reach, by generation of chip.
 Reduction in the switches (NVLS, with SHARP between servers) takes `intra + net`.
 Two ways that NCCL does not choose are counted from the same constants: halving and doubling, `2·(log2(n/m)·intra +
 log2(m)·net)`, and the hierarchical all-reduce, rings inside servers and one of a rank of each between them.
@@ -42,6 +43,13 @@ HARDWARE_LATENCY_S: Final[dict[tuple[Link | Literal["net"], Family, Protocol], f
 }
 PROTOCOL_BANDWIDTH_FRACTION: Final[dict[Protocol, float]] = {"ll": 0.5, "simple": 1.0}
 TREE_BANDWIDTH_FRACTION: Final = 0.92
+# of LL on two servers, and on more; by the year from which chips are of that generation (Volta to Blackwell)
+LL_LIMIT_BYTES_PER_S: Final = {
+    2017: (39.0e9, 20.4e9),
+    2020: (22.5e9, 19.0e9),
+    2022: (45.0e9, 35.0e9),
+    2024: (90.0e9, 70.0e9),
+}
 IN_NETWORK_LATENCY_S: Final[dict[Literal["nvlink", "net"], float]] = {"nvlink": 25.0e-6, "net": 18.0e-6}
 # 8×H200: 480.0 GB/s with NVLS over 367.2 on the ring (stas00/ml-engineering @744d01e); the ideal is 2(n−1)/n.
 IN_NETWORK_GAIN: Final = 1.31
@@ -75,6 +83,17 @@ def tree_latency_s(protocol: Protocol, ranks: int, *, servers: int, link: Link =
     return BASE_LATENCY_S["tree", protocol] + 2 * (
         (ranks / servers - 1) * intra_s + doublings(servers) * net_s
     )
+
+
+def ll_limit_bytes_per_s(year: int, *, servers: int) -> float:
+    """The most that LL reaches between servers of chips of that year; older ones as the oldest known.
+
+    >>> ll_limit_bytes_per_s(2023, servers=2) / 1e9, ll_limit_bytes_per_s(2020, servers=8) / 1e9
+    (45.0, 19.0)
+    """
+    generation = max((first for first in LL_LIMIT_BYTES_PER_S if first <= year), default=2017)
+    two, more = LL_LIMIT_BYTES_PER_S[generation]
+    return two if servers <= 2 else more
 
 
 def in_network_latency_s(*, servers: int) -> float:

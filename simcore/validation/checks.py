@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-import numpy as np
 from pydantic import TypeAdapter
 
 from simcore.catalog import default_catalog
@@ -14,14 +13,6 @@ from simcore.catalog.parameters import kv_bytes_per_token
 from simcore.cost import EconomicsSpec, cost_model, saving_bounds, saving_fraction
 from simcore.cost.energy import network_power_term, network_power_terms
 from simcore.fabric import AnyTopology, Fabric, Topology, build_fabric
-from simcore.fabric.collectives import (
-    bus_factor,
-    collective_s,
-    hierarchical_all_reduce_s,
-    interconnect,
-)
-from simcore.fabric.exchange import LOW_LATENCY, PHASES, ExpertExchange, curve_of
-from simcore.fabric.nccl import ring_latency_s, tree_latency_s
 from simcore.reliability import (
     SliceGoodput,
     SliceSystem,
@@ -32,11 +23,11 @@ from simcore.reliability import (
     waste_fraction,
     young_interval_s,
 )
+from simcore.validation.collectives import COLLECTIVE_CHECKS
 from simcore.validation.failures import FAILURE_CHECKS
 from simcore.validation.memory import MEMORY_CHECKS
 from simcore.validation.training import TRAINING_CHECKS
 from simcore.validation.wiring import WIRING_CHECKS
-from simcore.why import constant
 
 Inputs = Mapping[str, Any]
 SAVING_GRID: Final = ((32768, 64), (32768, 128), (32768, 256), (65536, 64), (65536, 128), (65536, 256))
@@ -129,59 +120,6 @@ def _torus_bisection(inputs: Inputs) -> float:
     return _fabric(spec, scaleup_bytes_per_s=rate).bisection_bytes_per_s
 
 
-def _nccl_latency(inputs: Inputs) -> float:
-    if inputs["algorithm"] == "tree":
-        return tree_latency_s(inputs["protocol"], inputs["ranks"], servers=inputs["servers"])
-    return ring_latency_s(inputs["protocol"], inputs["ranks"], servers=inputs["servers"])
-
-
-def _hierarchical(inputs: Inputs) -> float:
-    return hierarchical_all_reduce_s(**inputs).value
-
-
-def _in_network_gain(inputs: Inputs) -> float:
-    """Bus bandwidth of the calibrated all-reduce over that of the ring all-gather."""
-    catalog = default_catalog()
-    chip = catalog.chip(inputs["chip"])
-    network = interconnect(chip, catalog.server(chip.default_server), catalog.calibration_for(chip))
-    ranks, payload = inputs["ranks"], inputs["payload_bytes"]
-    reduce_s = collective_s("all_reduce", payload, ranks, network).value
-    gather_s = collective_s("all_gather", payload, ranks, network).value
-    return (bus_factor("all_reduce", ranks) / reduce_s) / (bus_factor("all_gather", ranks) / gather_s)
-
-
-def _rows_of_experts(inputs: Inputs) -> ExpertExchange:
-    """Each chip with its own experts, on servers of eight H200; a byte per element goes out and two come back."""
-    chip = default_catalog().chip("nvidia-h200-sxm")
-    network = interconnect(
-        chip, default_catalog().server(chip.default_server), default_catalog().calibration_for(chip)
-    )
-    width = float(inputs["hidden"])
-    return ExpertExchange(
-        ranks=inputs["ranks"],
-        groups=inputs["ranks"],
-        chosen=inputs["chosen"],
-        dispatch_row_bytes=constant(width),
-        combine_row_bytes=constant(2.0 * width),
-        network=network,
-    )
-
-
-def _expert_rows_s(inputs: Inputs) -> float:
-    """The low-latency kernel, one way."""
-    rows = _rows_of_experts(inputs)
-    payload = np.asarray(inputs["tokens"] * rows.row_bytes(inputs["phase"]).value)
-    return float(curve_of(rows, inputs["phase"], LOW_LATENCY).times_s(payload))
-
-
-def _expert_bytes_s(inputs: Inputs) -> float:
-    """Both ways at the NIC's full rate, without latency, as if nothing stayed in its server."""
-    rows = _rows_of_experts(inputs)
-    copies = float(rows.chosen * inputs["tokens"])
-    sent = sum(copies * rows.row_bytes(phase).value for phase in PHASES)
-    return sent / rows.network.scaleout_bytes_per_s.value
-
-
 def _goodput(inputs: Inputs) -> SliceGoodput:
     system = SliceSystem(host_availability_fraction=inputs["availability"])
     return slice_goodput(system, inputs["slice_chips"])
@@ -233,19 +171,13 @@ def _kv_bytes_of_request(inputs: Inputs) -> float:
 CHECKS: Final[Mapping[str, Callable[[Inputs], float]]] = {
     "all_to_all_slowdown": _all_to_all_slowdown,
     "any_box": _any_box,
-    "bus_factor": lambda inputs: bus_factor(**inputs),
     "checkpoint": _checkpoint,
-    "expert_bytes_s": _expert_bytes_s,
-    "expert_rows_s": _expert_rows_s,
     "fabric": _fabric_figure,
     "topology_choice": _topology_choice,
     "fabric_capex": _fabric_capex,
     "fabric_power": _fabric_power,
-    "hierarchical": _hierarchical,
-    "in_network_gain": _in_network_gain,
     "kv_bytes_of_request": _kv_bytes_of_request,
     "kv_bytes_per_token": _kv_bytes_per_token,
-    "nccl_latency": _nccl_latency,
     "needed_availability": _needed_availability,
     "optics_per_chip": _optics_per_chip,
     "saving_bound": _saving_bound,
@@ -253,6 +185,7 @@ CHECKS: Final[Mapping[str, Callable[[Inputs], float]]] = {
     "slice_goodput": _slice_goodput,
     "slice_goodput_ratio": _slice_goodput_ratio,
     "torus_bisection": _torus_bisection,
+    **COLLECTIVE_CHECKS,
     **FAILURE_CHECKS,
     **MEMORY_CHECKS,
     **TRAINING_CHECKS,

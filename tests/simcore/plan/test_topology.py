@@ -1,6 +1,10 @@
 """The topology reaches the engines: times move with it where groups leave their domain, and it is said where not."""
 
+from typing import get_args
+
 import pytest
+
+from simcore.fabric import AnyTopology
 
 MOE = {
     "name": "experts over 64 chips",
@@ -48,10 +52,15 @@ def times(planner, topology):
     return [*found, planner.plan({}, TRAINING | {"topology": topology}).metrics["training.step_s"]]
 
 
-@pytest.mark.parametrize("kind", PAIRS)
+KINDS = [one.model_fields["kind"].default for one in get_args(AnyTopology)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_another_topology_moves_ttft_tpot_and_the_step(planner, kind):
-    before, after = (times(planner, topology) for topology in PAIRS[kind])
-    assert all(abs(now / then - 1) > 1e-6 for then, now in zip(before, after, strict=True)), (before, after)
+    """Of a kind without a pair of its own: against the folded Clos, where a few switches may be all the difference."""
+    pair = PAIRS.get(kind, ({"kind": "clos"}, {"kind": kind}))
+    before, after = (times(planner, topology) for topology in pair)
+    assert all(abs(now / then - 1) > 1e-9 for then, now in zip(before, after, strict=True)), (before, after)
 
 
 def test_fewer_uplinks_slow_everything_that_crosses_them(planner):
