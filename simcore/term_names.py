@@ -496,6 +496,7 @@ NAMES: Final[Mapping[str, str]] = {
     "size": "Switches along a dimension",
     "dimension_link_count": "Links along a dimension",
     "one switch": "one switch",
+    "inside the scale-up domain": "inside the scale-up domain",
     "one group": "one group",
     # operations
     "nothing to run": "nothing to run",

@@ -165,7 +165,6 @@ class Fabric:
     reachable_fraction: float
     bisection_bytes_per_s: float
     all_to_all_slowdown_ratio: float = 0.0
-    taper_ratio: float = 1.0  # of a direct network: its endpoints' traffic over what its links carry
     failure_domains: tuple[FailureDomain, ...]
     warnings: tuple[Message, ...] = ()
     notes: tuple[Message, ...] = ()
@@ -177,9 +176,8 @@ class Fabric:
     switch_edges: NDArray[np.int64] = field(default_factory=_no_edges, compare=False)  # of direct networks
     switch_edge_links: NDArray[np.int64] = field(default_factory=_no_links, compare=False)  # parallel links
     endpoints_per_switch: int = 0  # of direct networks: endpoint e hangs on switch e // this
-    chosen: Mapping[str, int | tuple[int, ...]] = field(
-        default_factory=dict
-    )  # what `auto` became, by key of the topology
+    chosen: Mapping[str, int] = field(default_factory=dict)  # what `auto` became, by key of the topology
+    sizes: tuple[int, ...] = ()  # switches along each dimension of a hyperx
     terms: Mapping[str, Term]
 
     @property
@@ -207,14 +205,6 @@ class Fabric:
         """Routing sessions: one per link between two switches (single-hop eBGP, RFC 7938)."""
         names = {tier.name for tier in self.tiers}
         return sum(s.link_count for s in self.segments if s.lower in names and s.upper in names)
-
-    @property
-    def oversubscription(self) -> float:
-        """Endpoint links over the scarcest layer of links above them; without layers, the taper."""
-        if self.endpoints_per_switch:
-            return self.taper_ratio
-        switched = [segment.link_count for segment in self.segments if segment.link_count]
-        return switched[0] / min(switched) if switched and self.tiers else 1.0
 
 
 @dataclass(frozen=True, slots=True)

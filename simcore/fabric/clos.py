@@ -11,11 +11,11 @@ from typing import Literal
 
 from simcore.fabric.base import Fabric, Site
 from simcore.fabric.hops import Histogram, nested_histogram
-from simcore.fabric.specs import SwitchedSpec
+from simcore.fabric.specs import PlanedSpec
 from simcore.fabric.switched import Counted, clos_counted, finish, single_server
 
 
-class Clos(SwitchedSpec):
+class Clos(PlanedSpec):
     """Folded Clos; leaves hold whole servers."""
 
     kind: Literal["clos"] = "clos"

@@ -7,8 +7,6 @@ domains are runs of neighbours, so the nearest pairs of switches are taken to be
 Bisection per direction: a half of the endpoints stands on at least `s = N / 2p` of the S switches, and a cut
 that leaves s of them meets at least `gap · s · (S − s) / S` links (Fiedler 1973), never more than N/2, the
 endpoints' own. `gap` is the algebraic connectivity, or what the best cut known makes of it: each topology says.
-Taper: how far the endpoints' even traffic to all would overload the mean link between switches,
-`N · mean switch hops / 2 links`, at least 1.
 Limits: all links have the NIC's rate; a domain that straddles switches unevenly is counted as if nested.
 """
 
@@ -103,7 +101,8 @@ def finish(
     counted: Counted,
     *,
     kind: str,
-    chosen: Mapping[str, int | tuple[int, ...]],
+    chosen: Mapping[str, int],
+    sizes: tuple[int, ...] = (),
     failure_domains: Sequence[FailureDomain] = (),
     notes: Sequence[Message] = (),
 ) -> Fabric:
@@ -127,12 +126,12 @@ def finish(
         hop_histogram=_histogram(site, counted.pairs_by_hops),
         reachable_fraction=1.0,
         bisection_bytes_per_s=bisection.value,
-        taper_ratio=_taper(site.endpoint_count, counted.pairs_by_hops, links),
         failure_domains=(*_failure_domains(site, counted, links), *failure_domains),
         switch_edges=counted.edges,
         switch_edge_links=counted.edge_links,
         endpoints_per_switch=int(counted.endpoints_per_switch.value),
         chosen=chosen,
+        sizes=sizes,
         notes=tuple(notes),
         terms={
             "fabric.switch_count": counted.switches.named("switch_count"),
@@ -187,14 +186,6 @@ def _histogram(site: Site, pairs_by_hops: Sequence[int]) -> Histogram:
         counts[hops + 2] = pairs - inside
     everything = sum(counts.values())
     return tuple((hops, pairs / everything) for hops, pairs in sorted(counts.items()) if pairs)
-
-
-def _taper(endpoint_count: int, pairs_by_hops: Sequence[int], links: int) -> float:
-    pairs = sum(pairs_by_hops)
-    if not links or not pairs:
-        return 1.0
-    mean_hops = sum(hops * count for hops, count in enumerate(pairs_by_hops)) / pairs
-    return max(1.0, endpoint_count * mean_hops / (2 * links))
 
 
 def _failure_domains(site: Site, counted: Counted, links: int) -> tuple[FailureDomain, ...]:

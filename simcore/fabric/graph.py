@@ -63,8 +63,9 @@ def full_graph(fabric: Fabric) -> nx.Graph[Any]:
         return _torus_graph(fabric.shape)
     graph: nx.Graph[Any] = nx.Graph()
     planes = [plane for plane in fabric.planes for _ in range(plane.count)]
-    for index, plane in enumerate(_shared(planes) if fabric.kind == "rail_only" else [[p] for p in planes]):
-        _wire(graph, index, plane)
+    by_rail = fabric.kind == "rail_only"
+    for index, plane in enumerate(_shared(planes) if by_rail else [[p] for p in planes]):
+        _wire(graph, index, plane, chips=f"{index}-" if by_rail else "")
     return graph
 
 
@@ -81,14 +82,17 @@ def _shared(planes: list[Plane]) -> list[list[Plane]]:
     return [*([plane] for plane in full), *packed]
 
 
-def _wire(graph: nx.Graph[Any], index: int, planes: list[Plane]) -> None:
-    """One folded Clos; several one-tier planes of a list share its only switch."""
+def _wire(graph: nx.Graph[Any], index: int, planes: list[Plane], *, chips: str) -> None:
+    """One folded Clos; several one-tier planes of a list share its only switch.
+
+    `chips` tells apart the chips of rails; those of a multi-plane fabric hang on all its planes.
+    """
     plane = planes[0]
     tiers = len(plane.down_port_counts)
     for rail, member in enumerate(planes):
         for endpoint in range(member.endpoint_count):
             leaf = endpoint // plane.down_port_counts[0]
-            vertex = f"chip-{index}-{rail}-{endpoint}"
+            vertex = f"chip-{chips}{rail}-{endpoint}"
             graph.add_node(vertex, kind="chip")
             _link(graph, vertex, f"{index}-0-{leaf}", TIER_NAMES[0])
     below = _filled(plane.endpoint_count, plane.down_port_counts[0])

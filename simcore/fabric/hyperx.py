@@ -76,7 +76,7 @@ def build(spec: HyperX, site: Site) -> Fabric:
         path_count=product(math.factorial(len(lines)), *[trunk] * len(lines)),
         disjoint_path_count=len(lines) * trunk if lines else constant(1, "one switch"),
     )
-    return direct.finish(spec, site, counted, kind=spec.kind, chosen={"p": below, "sizes": sizes})
+    return direct.finish(spec, site, counted, kind=spec.kind, chosen={"p": below}, sizes=sizes)
 
 
 def _terms(spec: HyperX, sizes: Sizes) -> tuple[Term, Term, list[Term]]:

@@ -25,11 +25,12 @@ from simcore.fabric.base import (
     sum_of,
 )
 from simcore.fabric.hops import Histogram, rail_histogram
-from simcore.fabric.specs import SwitchedSpec
+from simcore.fabric.specs import PlanedSpec, SwitchedSpec
 from simcore.fabric.switched import (
     Counted,
     clos_counted,
     finish,
+    path_terms,
     plane_of,
     radix_term,
     single_server,
@@ -38,7 +39,7 @@ from simcore.fabric.switched import (
 from simcore.why import Term, ceil, constant, floor, leaf, maximum, minimum
 
 
-class RailOptimized(SwitchedSpec):
+class RailOptimized(PlanedSpec):
     """Folded Clos with leaves by rail."""
 
     kind: Literal["rail_optimized"] = "rail_optimized"
@@ -134,6 +135,7 @@ def _one_tier(spec: RailOnly, site: Site) -> Counted:
         planes=tuple(plane for plane in planes if plane.count),
         island_count=islands,
         island_size=min(size, site.endpoint_count),
+        paths=(constant(1, "one switch"), constant(1, "one switch")),
     )
 
 
@@ -174,6 +176,7 @@ def _clos_per_rail(spec: RailOnly, site: Site, tiers: int) -> Counted:
         planes=tuple(plane_of(s, int(n.value), int(s.down_links[0].value)) for n, s in counted),
         island_count=constant(1, "one island"),
         island_size=site.endpoint_count,
+        paths=path_terms(counted[0][1]),
     )
 
 

@@ -91,3 +91,11 @@ class SwitchedSpec(NetworkSpec):
         path = "topology.oversubscription_ratio"
         leaf_ratio, spine_ratio = (leaf(one, "oversubscription_ratio", path=path) for one in both)
         return leaf_ratio, spine_ratio
+
+
+class PlanedSpec(SwitchedSpec):
+    """A folded Clos that may be built several times over, each endpoint on all of them."""
+
+    planes: int = Field(
+        default=1, ge=1, le=64, description="equal networks over which each NIC's rate is split"
+    )

@@ -4,6 +4,13 @@ A fabric is one or more kinds of plane (a folded Clos of its own); links and swi
 summed by tier. Bisection per direction is half the links of the scarcest layer times the link rate, and
 0 between islands. Failure domains: the endpoints below one switch are cut off (their NIC has one port);
 a spine or core takes capacity, not endpoints.
+
+Multi-plane: n equal folded Clos over all endpoints, each with one link of every endpoint at 1/n of its NIC's rate;
+what fails in one plane takes capacity, and cuts nothing off. `radix` counts ports of that rate.
+
+Paths between endpoints that meet at the top: a leaf reaches the T switches of the top over `Π u` ways, u links
+upwards per switch of each tier below, spread evenly, so `(Π u)² / T` shortest paths lead from leaf to leaf and u of
+the leaf's own links part them. Each plane adds its own.
 """
 
 from __future__ import annotations
@@ -29,8 +36,8 @@ from simcore.fabric.base import (
     transceiver_terms,
 )
 from simcore.fabric.hops import Histogram, pairs_within
-from simcore.fabric.specs import NetworkSpec, SwitchedSpec
-from simcore.why import Term, constant, leaf, minimum
+from simcore.fabric.specs import NetworkSpec, PlanedSpec, SwitchedSpec
+from simcore.why import Term, constant, floor, leaf, maximum, minimum, product
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +50,7 @@ class Counted:
     planes: tuple[Plane, ...]
     island_count: Term
     island_size: int  # endpoints of a full island
+    paths: tuple[Term, Term]  # shortest ones between far endpoints: all, and those that share no link
 
     @property
     def tier_count(self) -> int:
@@ -53,7 +61,7 @@ def radix_term(spec: SwitchedSpec) -> Term:
     return leaf(spec.radix, "radix", path="topology.radix")
 
 
-def clos_counted(spec: SwitchedSpec, site: Site) -> Counted:
+def clos_counted(spec: PlanedSpec, site: Site) -> Counted:
     """One folded Clos over all endpoints, in the tiers asked for or the fewest that hold them."""
     radix, ratios = radix_term(spec), spec.ratio_terms()
     needed = fewest_tiers(site.endpoint_count, radix, ratios)
@@ -61,14 +69,41 @@ def clos_counted(spec: SwitchedSpec, site: Site) -> Counted:
     if needed is None or tiers is None or tiers < needed:
         raise too_many(site.endpoint_count, capacity(radix, ratios, tiers or 3), spec.radix, tiers or 3)
     counted = stages(site.endpoints(), radix, ratios, tiers)
+    paths, disjoint = path_terms(counted)
     return Counted(
         tier_names=TIER_NAMES[:tiers],
-        switches=counted.switch_counts,
-        links=counted.down_links,
-        planes=(plane_of(counted, 1, site.endpoint_count),),
+        switches=tuple(_in_all_planes(spec, term) for term in counted.switch_counts),
+        links=tuple(_in_all_planes(spec, term) for term in counted.down_links),
+        planes=(plane_of(counted, spec.planes, site.endpoint_count),),
         island_count=constant(1, "one island"),
         island_size=site.endpoint_count,
+        paths=(_in_all_planes(spec, paths), _in_all_planes(spec, disjoint)),
     )
+
+
+def _planes(spec: NetworkSpec) -> int:
+    return spec.planes if isinstance(spec, PlanedSpec) else 1
+
+
+def _plane_term(spec: NetworkSpec) -> Term:
+    return leaf(_planes(spec), "planes", path="topology.planes")
+
+
+def _in_all_planes(spec: PlanedSpec, term: Term) -> Term:
+    return term if spec.planes == 1 else (_plane_term(spec) * term).named(term.name)
+
+
+def _link_rate(spec: NetworkSpec, site: Site) -> Term:
+    return site.nic_rate() if _planes(spec) == 1 else site.nic_rate() / _plane_term(spec)
+
+
+def path_terms(counted: Stages) -> tuple[Term, Term]:
+    """Shortest paths from leaf to leaf by way of the top, all and disjoint."""
+    ups = counted.up_ports[:-1]
+    if not ups:
+        return constant(1, "one switch"), constant(1, "one switch")
+    ways = ups[0] if len(ups) == 1 else product(*ups)
+    return maximum(1, floor(ways * ways / counted.switch_counts[-1])), ups[0]
 
 
 def plane_of(counted: Stages, count: int, endpoint_count: int) -> Plane:
@@ -106,16 +141,17 @@ def single_server(spec: NetworkSpec, site: Site, kind: str) -> Fabric:
         params={"chip_count": site.chip_count},
         path="topology",
     )
-    inside = site.scaleup_bytes_per_s
+    scaleup = site.scaleup_bytes_per_s
     rate = leaf(
-        inside or site.nic_bytes_per_s,
-        "scaleup_bytes_per_s" if inside else "nic_bytes_per_s",
+        scaleup or site.nic_bytes_per_s,
+        "scaleup_bytes_per_s" if scaleup else "nic_bytes_per_s",
         kind="catalog",
-        source="chip" if inside else "server",
+        source="chip" if scaleup else "server",
     )
     bisection = leaf(site.chip_count, "chip_count", path="hardware.chip_count") / 2 * rate
     zero = constant(0, "no network between servers")
     counts = ("switch", "link", "transceiver", "routing_adjacency")
+    inside = constant(1, "inside the scale-up domain")
     return Fabric(
         kind=kind,
         chip_count=site.chip_count,
@@ -134,6 +170,7 @@ def single_server(spec: NetworkSpec, site: Site, kind: str) -> Fabric:
         failure_domains=(_server_failure(site),),
         notes=(note,),
         terms={f"fabric.{name}_count": zero for name in counts}
+        | {f"fabric.{name}_count": inside for name in ("path", "disjoint_path")}
         | {"fabric.bisection_bytes_per_s": bisection.named("bisection_bytes_per_s")},
     )
 
@@ -151,7 +188,8 @@ def finish(
 ) -> Fabric:
     modules = transceiver_terms(counted.links)
     islands = int(counted.island_count.value)
-    bisection = bisection_term(site, counted)
+    rate = _link_rate(spec, site)
+    bisection = bisection_term(rate, counted)
     terms = {
         "fabric.switch_count": sum_of(counted.switches).named("switch_count"),
         "fabric.link_count": sum_of(counted.links).named("link_count"),
@@ -159,6 +197,8 @@ def finish(
         "fabric.island_count": counted.island_count.named("island_count"),
         "fabric.bisection_bytes_per_s": bisection.named("bisection_bytes_per_s"),
         "fabric.routing_adjacency_count": _between(counted).named("routing_adjacency_count"),
+        "fabric.path_count": counted.paths[0].named("path_count"),
+        "fabric.disjoint_path_count": counted.paths[1].named("disjoint_path_count"),
     }
     if all_to_all_slowdown is not None:
         terms["fabric.all_to_all_slowdown_ratio"] = all_to_all_slowdown.named("all_to_all_slowdown_ratio")
@@ -169,7 +209,7 @@ def finish(
         hb_domain_size=site.hb_domain_size,
         tiers=_tiers(spec, counted),
         segments=_segments(spec, counted),
-        link_bytes_per_s=site.nic_bytes_per_s,
+        link_bytes_per_s=rate.value,
         transceiver_convention=spec.transceiver_convention,
         transceivers={convention: int(term.value) for convention, term in modules.items()},
         island_count=islands,
@@ -178,9 +218,9 @@ def finish(
         reachable_fraction=reachable_fraction(site.endpoint_count, counted.island_size),
         bisection_bytes_per_s=bisection.value,
         all_to_all_slowdown_ratio=all_to_all_slowdown.value if all_to_all_slowdown else 0.0,
-        failure_domains=_failure_domains(site, counted),
+        failure_domains=_failure_domains(site, counted, planes=_planes(spec)),
         warnings=tuple(warnings),
-        notes=tuple(notes),
+        notes=(*notes, *_plane_notes(spec)),
         planes=counted.planes,
         terms=terms,
     )
@@ -191,11 +231,25 @@ def _between(counted: Counted) -> Term:
     return sum_of(counted.links[1:]) if counted.tier_count > 1 else constant(0, "no link between switches")
 
 
-def bisection_term(site: Site, counted: Counted) -> Term:
+def bisection_term(rate: Term, counted: Counted) -> Term:
     if counted.island_count.value > 1:
-        return constant(0, "no path between islands") * site.nic_rate()
+        return constant(0, "no path between islands") * rate
     scarcest = counted.links[0] if len(counted.links) == 1 else minimum(*counted.links)
-    return scarcest / 2 * site.nic_rate()
+    return scarcest / 2 * rate
+
+
+def _plane_notes(spec: SwitchedSpec) -> tuple[Message, ...]:
+    if _planes(spec) == 1:
+        return ()
+    return (
+        Message(
+            code="fabric.plane_prices",
+            template="{planes} planes: ports and link ends of 1/{planes} of the NIC's rate are priced and powered "
+            "as whole ones",
+            params={"planes": _planes(spec)},
+            path="topology.planes",
+        ),
+    )
 
 
 def reachable_fraction(count: int, island: int) -> float:
@@ -240,31 +294,33 @@ def _server_failure(site: Site) -> FailureDomain:
     )
 
 
-def endpoint_failures(site: Site) -> list[FailureDomain]:
-    """A server, and the link of one endpoint."""
+def endpoint_failures(site: Site, *, planes: int = 1) -> list[FailureDomain]:
+    """A server, and one link of an endpoint, which has another in each further plane."""
+    links = planes * site.endpoint_count
     return [
         _server_failure(site),
         FailureDomain(
             component="endpoint link",
-            count=site.endpoint_count,
-            chip_count=site.chips_per_nic,
-            capacity_loss_fraction=1 / site.endpoint_count,
+            count=links,
+            chip_count=site.chips_per_nic if planes == 1 else 0,
+            capacity_loss_fraction=1 / links,
         ),
     ]
 
 
-def _failure_domains(site: Site, counted: Counted) -> tuple[FailureDomain, ...]:
+def _failure_domains(site: Site, counted: Counted, *, planes: int) -> tuple[FailureDomain, ...]:
     """Server, link, and one switch of each tier."""
-    found = endpoint_failures(site)
+    found = endpoint_failures(site, planes=planes)
     below = min(
         site.endpoint_count, max(min(p.endpoint_count, p.down_port_counts[0]) for p in counted.planes)
     )
     for level, (name, switches) in enumerate(zip(counted.tier_names, counted.switches, strict=True)):
+        cuts_off = level == 0 and planes == 1
         found.append(
             FailureDomain(
                 component=f"{name} switch",
                 count=int(switches.value),
-                chip_count=min(site.chip_count, below * site.chips_per_nic) if level == 0 else 0,
+                chip_count=min(site.chip_count, below * site.chips_per_nic) if cuts_off else 0,
                 capacity_loss_fraction=1 / switches.value,
             )
         )

@@ -30,7 +30,7 @@ from simcore.plan.closed_forms import (
     pool_terms,
 )
 from simcore.plan.cutting import resolve_parallelism
-from simcore.plan.digest import ENGINE_VERSION, digest_of
+from simcore.plan.digest import ENGINE_VERSION, digest_of, topology_entry
 from simcore.plan.disaggregated import plan_apart
 from simcore.plan.faults import plan_faults
 from simcore.plan.kv_tiers import tier_warnings
@@ -394,7 +394,14 @@ def _chosen(key: str, value: Any, fabric: Fabric) -> Any:
     """What the fabric made of `auto`; inside one server no tier is built."""
     if value != "auto":
         return value
-    found = {"tiers": len(fabric.tiers), "hb_domain_size": fabric.hb_domain_size, **fabric.chosen}
+    found: dict[str, Any] = {
+        "tiers": len(fabric.tiers),
+        "hb_domain_size": fabric.hb_domain_size,
+        **fabric.chosen,
+    }
+    found |= {
+        name: list(sizes) for name, sizes in (("shape", fabric.shape), ("sizes", fabric.sizes)) if sizes
+    }
     return found.get(key, value)
 
 
@@ -417,7 +424,7 @@ def _digest(
         hardware.chip,
         hardware.server,
         hardware.calibration,
-        hardware.topology.model_dump(mode="json"),
+        topology_entry(hardware.topology.model_dump(mode="json")),
         cost.bill,
         *(each for pool in hardware.pools[1:] for each in (pool.chip, pool.server, pool.calibration)),
     ]

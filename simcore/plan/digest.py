@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, Final
 
 from simcore.catalog.calibrations import is_file
 from simcore.catalog.types import Calibration, Entity
@@ -19,6 +20,7 @@ from simcore.scenario import Scenario
 from simcore.serving.schedulers.disaggregated import MAIN_POOL
 
 ENGINE_VERSION = "0.1.0"
+LATER: Final[Mapping[str, Any]] = {"planes": 1, "twisted": False, "generation": "auto"}
 # Fields of later versions, which leave older digests as they were while at their defaults.
 _LATER_RELIABILITY = {
     "failures_per_thousand_node_days_ratio": "auto",
@@ -49,6 +51,8 @@ def digest_of(scenario: Scenario, *entries: Any) -> str:
         own = document["serving"]["scheduler"].get(role, {})
         if own.get("pool") == MAIN_POOL:
             del own["pool"]
+    if document["topology"]:
+        document["topology"] = topology_entry(document["topology"])
     if is_file(document["hardware"]["calibration"]):
         del document["hardware"]["calibration"]
     parts = [
@@ -56,6 +60,11 @@ def digest_of(scenario: Scenario, *entries: Any) -> str:
         *map(_entry_text, entries),
     ]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def topology_entry(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A topology's keys, less those of later versions that are as they were before they had a name."""
+    return {key: value for key, value in document.items() if key not in LATER or value != LATER[key]}
 
 
 def _entry_text(entry: Any) -> str:

@@ -58,9 +58,7 @@ def _fabric_figure(inputs: Inputs) -> float:
 
 def _topology_choice(inputs: Inputs) -> float:
     """What `auto` became."""
-    found = _fabric(inputs).chosen[inputs["ask"]]
-    assert isinstance(found, int), "asked of one number"
-    return float(found)
+    return float(_fabric(inputs).chosen[inputs["ask"]])
 
 
 def _pair(chip_count: int, radix: int, hb_domain_size: int) -> tuple[Fabric, Fabric]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
+import networkx as nx
 import pytest
 from pydantic import ValidationError
 
 from simcore.errors import InfeasibleError, InputError
-from simcore.fabric import Clos
+from simcore.fabric import Clos, full_graph
 from tests.simcore.fabric.fabrics import built
 
 
@@ -35,7 +39,6 @@ def test_oversubscription_takes_uplinks_away() -> None:
     leaf, spine = fabric.tiers
     assert (leaf.switch_count, leaf.down_port_count, leaf.up_port_count) == (32, 1536, 512)
     assert spine.switch_count == 8
-    assert fabric.oversubscription == 3
 
 
 def test_oversubscription_may_differ_by_tier() -> None:
@@ -85,3 +88,32 @@ def test_a_wrong_domain_size_gets_one_message(size: object) -> None:
     with pytest.raises(ValidationError, match="allowed are auto and 1 to 1,048,576") as caught:
         Clos.model_validate({"hb_domain_size": size})
     assert caught.value.error_count() == 1
+
+
+def test_planes_split_each_nic_over_equal_networks() -> None:
+    """Eight planes of switches with eight times the ports, each of an eighth of the rate: the same metal."""
+    one, eight = built(Clos(radix=64, tiers=2), 2048), built(Clos(radix=512, planes=8), 16_384)
+    assert eight.switch_count == 8 * one.switch_count
+    assert eight.link_bytes_per_s == one.link_bytes_per_s / 8
+    assert eight.bisection_bytes_per_s == 8 * one.bisection_bytes_per_s
+    assert [domain.chip_count for domain in eight.failure_domains] == [8, 0, 0, 0]
+    assert "1/8" in eight.notes[0].text
+
+
+@pytest.mark.parametrize("planes", [1, 3])
+@pytest.mark.parametrize(("radix", "count"), [(8, 32), (8, 128), (12, 72), (8, 16)])
+def test_paths_between_far_endpoints_are_those_of_the_graph(radix: int, count: int, planes: int) -> None:
+    fabric = built(Clos(radix=radix, hb_domain_size=1, planes=planes), count)
+    graph = full_graph(fabric)
+    first, last = "chip-0-0", f"chip-0-{fabric.endpoint_count - 1}"
+    paths = sum(
+        math.prod(graph[a][b]["link_count"] for a, b in itertools.pairwise(path))
+        for path in nx.all_shortest_paths(graph, first, last)
+    )
+    assert paths == fabric.terms["fabric.path_count"].value
+    between = graph.subgraph(vertex for vertex in graph if graph.nodes[vertex]["kind"] != "chip")
+    leaves = [(edge[1], other[1]) for edge, other in zip(graph.edges(first), graph.edges(last), strict=True)]
+    disjoint = sum(
+        nx.maximum_flow_value(between, a, b, capacity="link_count") if a != b else 1 for a, b in leaves
+    )
+    assert disjoint == fabric.terms["fabric.disjoint_path_count"].value
