@@ -10,6 +10,7 @@ from explorer.views import (
     calibrate,
     compare,
     edit,
+    graph,
     home,
     library,
     measured,
@@ -53,6 +54,10 @@ urlpatterns = [
     path("runs/<uuid:pk>/why/<str:metric>/", runs.why, name="why"),
     path("runs/<uuid:pk>/trace.json", runs.trace_json, name="trace_json"),
     re_path(r"^runs/(?P<pk>[0-9a-f-]{36})/records\.(?P<suffix>csv|parquet)$", runs.records, name="records"),
+    re_path(r"^runs/(?P<pk>[0-9a-f-]{36})/graph/(?P<node>[a-z0-9.\-]{1,60})/$", graph.of_run, name="graph"),
+    re_path(
+        r"^runs/(?P<pk>[0-9a-f-]{36})/fabric\.(?P<suffix>graphml|dot)$", graph.file_of_run, name="graph_file"
+    ),
     path("runs/<uuid:pk>/result.json", runs.result_json, name="result_json"),
     path("runs/<uuid:pk>/measured/", measured.measured, name="measured"),
     path("c/", compare.compare, name="compare"),
@@ -70,6 +75,10 @@ urlpatterns = [
     path("calibrate/<slug:slug>/use/", calibrate.use, name="use_calibration"),
     path("calibrate/<slug:slug>/delete/", calibrate.discard, name="discard_calibration"),
     path("r/<slug:token>/", share.shared, name="shared"),
+    re_path(r"^r/(?P<token>[\w-]+)/graph/(?P<node>[a-z0-9.\-]{1,60})/$", graph.of_link, name="link_graph"),
+    re_path(
+        r"^r/(?P<token>[\w-]+)/fabric\.(?P<suffix>graphml|dot)$", graph.file_of_link, name="link_graph_file"
+    ),
     path("r/<slug:token>/revoke/", edit.revoke, name="revoke"),
     path("accounts/login/", accounts.log_in, name="login"),
     path("accounts/logout/", LogoutView.as_view(), name="logout"),

@@ -154,7 +154,7 @@ class Chart:
     wide: bool = False
     tall: bool = False
     height: int = 0  # of a plot, in px; 0 is the usual
-    download: str = ""  # a file of the run beside table and picture: `trace` or `records`
+    download: str = ""  # a file of the run beside table and picture: `trace`, `records` or `graph`
     formats: tuple[str, ...] = ()  # of that file, where there are several
 
 

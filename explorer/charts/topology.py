@@ -15,9 +15,11 @@ from django.utils.translation import gettext as _
 from explorer import wording
 from explorer.charts import style
 from explorer.charts.style import Chart, Result, Table
+from simcore.fabric.graph import FULL_GRAPH_LIMIT
 
 _DRAWN: Final = {"core": 6, "spine": 12, "leaf": 12, "rail": 6, "ocs": 6, "chip": 24, "server": 24}
 _ROW_PX: Final = 98
+FORMATS: Final = ("graphml", "dot")  # in which the graph can be taken away
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,9 @@ class Box:
     width: float
     height: float
     css: str
+    node: str = ""  # what the box opens: an address in the fabric's graph
+    said: str = ""  # what it is, for who does not see it
+    quiet: bool = False  # one of several boxes that open the same: not a stop of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +59,14 @@ class Picture:
     boxes: tuple[Box, ...]
     wires: tuple[Wire, ...]
     words: tuple[Words, ...]
+    opens: tuple[tuple[str, str], ...] = ()  # layers that can be looked into: address and name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One tier of the picture, top first."""
 
+    node: str
     kind: str
     label: str
     count: int
@@ -85,6 +92,8 @@ def picture(result: Result | None, *, slug: str = "topology", other: Result | No
         draw="topology",
         body=_picture(rows),
         table=_table(rows),
+        download="graph",
+        formats=(*FORMATS, *(["full"] if sum(row.count for row in rows) <= FULL_GRAPH_LIMIT else [])),
     )
 
 
@@ -111,6 +120,7 @@ def _rows(
         kind, count = str(node["kind"]), int(node["count"])
         rows.append(
             Row(
+                node=str(node.get("id", kind)),
                 kind=kind,
                 label=_tier_label(kind, node, nodes),
                 count=count,
@@ -179,7 +189,13 @@ def _picture(rows: Sequence[Row]) -> Picture:
                 text = _("%(count)s links") % {"count": f"{row.links_down:,}"}
                 level = rows[index + 1].top - 10 if row.kind == "rail" else row.top + 48
                 words.append(Words(x=50, y=level, text=text, css="mid halo"))
-    return Picture(height=int(rows[-1].top + 48), boxes=tuple(boxes), wires=tuple(wires), words=tuple(words))
+    return Picture(
+        height=int(rows[-1].top + 48),
+        boxes=tuple(boxes),
+        wires=tuple(wires),
+        words=tuple(words),
+        opens=tuple((row.node, row.label) for row in rows if row.count),
+    )
 
 
 def _centres(row: Row) -> list[float]:
@@ -187,10 +203,23 @@ def _centres(row: Row) -> list[float]:
 
 
 def _boxes(row: Row) -> list[Box]:
-    if row.kind in ("chip", "server"):
-        return [Box(left=x - 0.8, top=row.top, width=1.6, height=12, css="gpu") for x in _centres(row)]
-    css = "swt" if row.count else "ghost"
-    return [Box(left=x - 1.7, top=row.top, width=3.4, height=14, css=css) for x in _centres(row)]
+    """Every box of a row opens the whole tier; the first is the stop for the keyboard."""
+    is_chip = row.kind in ("chip", "server")
+    css = "gpu" if is_chip else "swt" if row.count else "ghost"
+    half, height = (0.8, 12.0) if is_chip else (1.7, 14.0)
+    return [
+        Box(
+            left=x - half,
+            top=row.top,
+            width=2 * half,
+            height=height,
+            css=css,
+            node=row.node if row.count else "",
+            said=f"{row.label}: {row.count:,}",
+            quiet=index > 0,
+        )
+        for index, x in enumerate(_centres(row))
+    ]
 
 
 def _wires(upper: Row, lower: Row) -> list[Wire]:

@@ -147,6 +147,23 @@ def why_url(context: Mapping[str, Any], metric: str, *, of_baseline: bool = Fals
 
 
 @register.simple_tag(takes_context=True)
+def graph_url(context: Mapping[str, Any], chart: Any, *, node: str = "", suffix: str = "") -> str:
+    """The address of a part of the fabric that a chart shows, or of its graph as a file; "" where the page shows
+    neither a run nor a link."""
+    link, of_baseline = context.get("link"), chart.slug == "topology-baseline"
+    run = context.get("baseline_run" if of_baseline else "run")
+    if not (node or suffix) or (link is not None and of_baseline):
+        return ""
+    if link is not None:
+        name, key = ("link_graph", link.token)
+    elif run is not None:
+        name, key = ("graph", str(run.pk))
+    else:
+        return ""
+    return reverse(name, args=[key, node]) if node else reverse(f"{name}_file", args=[key, suffix])
+
+
+@register.simple_tag(takes_context=True)
 def here(context: Mapping[str, Any], *names: str) -> SafeString:
     """`aria-current` for the navigation entry of the page that is shown."""
     request = context.get("request")
@@ -225,8 +242,8 @@ def tight(text: str) -> str:
 
 @register.filter
 def format_name(suffix: str) -> str:
-    """csv -> CSV, parquet -> Parquet."""
-    return {"csv": "CSV", "parquet": "Parquet"}.get(suffix, suffix)
+    """csv -> CSV, graphml -> GraphML."""
+    return {"csv": "CSV", "parquet": "Parquet", "graphml": "GraphML", "dot": "DOT"}.get(suffix, suffix)
 
 
 @register.filter

@@ -144,11 +144,7 @@ def _grouped(owner: Ints, ends: Ints, room: int) -> list[Ints]:
     groups = [neighbours[kinds.ravel() == kind] for kind in range(int(kinds.max()) + 1)]
     if len(groups) > room:  # too many ways to be joined: runs of neighbours
         return np.array_split(neighbours, min(room, PART_LIMIT))
-    if len(groups) < _RUNS:
-        return [
-            run for group in groups for run in np.array_split(group, min(len(group), _RUNS // len(groups)))
-        ]
-    return groups
+    return np.array_split(neighbours, _RUNS) if len(groups) == 1 else groups
 
 
 def address(found: Layered, layer: str, part: Ints) -> str:

@@ -83,6 +83,20 @@ document.addEventListener("click", (event) => {
   document.querySelectorAll("details.menu[open]").forEach((menu) => { if (!menu.contains(event.target)) menu.open = false; });
 });
 
+// A part of the fabric's graph opens below its picture; where there is no room for it the link leads to its page.
+document.addEventListener("click", async (event) => {
+  const link = event.target.closest("a[data-expand]"), room = document.querySelector(".expansion");
+  if (!link || !room || event.metaKey || event.ctrlKey || event.shiftKey) return;
+  event.preventDefault();
+  const answer = await fetch(link.href.baseVal ?? link.href, { headers: { "HX-Request": "true" } });
+  if (!answer.ok) return;
+  room.innerHTML = await answer.text();
+  reveal(room);
+  room.tabIndex = -1;
+  room.focus({ preventScroll: true });
+  room.scrollIntoView({ block: "nearest" });
+});
+
 document.addEventListener("change", (event) => {
   if (event.target.matches("input[type=file][data-submit]") && event.target.files.length) event.target.form.requestSubmit();
   if (event.target.matches("select[data-submit]")) event.target.form.requestSubmit();

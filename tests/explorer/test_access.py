@@ -37,6 +37,8 @@ READ = (
     "/runs/{run}/result.json",
     "/runs/{run}/measured/",
     "/runs/{run}/why/fabric.switch_count/",
+    "/runs/{run}/graph/leaf/",
+    "/runs/{run}/fabric.graphml",
     "/c/?s={scenario}",
 )
 CHANGE = (
