@@ -7,7 +7,6 @@ from typing import Final
 
 from django.utils.translation import gettext as _
 
-from explorer import wording
 from explorer.charts import style
 from explorer.charts.style import Bar, Cell, Chart, Delta, Edit, Guard, Number, Result, Table
 from simcore.cost import bounds_of
@@ -203,33 +202,4 @@ def hops(result: Result | None) -> Chart | None:
                 style.text_cells(str(row["hops"]), style.percent(float(row["fraction"]))) for row in listed
             ),
         ),
-    )
-
-
-def collectives(result: Result | None) -> Chart | None:
-    """Time and bus bandwidth of the collectives that the scenario uses."""
-    listed = style.rows(result, "collectives")
-    if not listed:
-        return None
-    rows = tuple(
-        (
-            Cell(text=wording.term(str(row["operation"]).replace("_", "-")), muted=True),
-            Cell(text=f"{int(row['ranks']):,}"),
-            Cell(text=str(style.number(float(row["payload_bytes"]), "bytes"))),
-            Cell(text=str(style.number(float(row["s"]), "x_s"))),
-            Cell(text=str(style.number(float(row["bus_bytes_per_s"]), "bus_bytes_per_s"))),
-        )
-        for row in listed
-    )
-    return Chart(
-        slug="collectives",
-        title=_("What a collective costs on these links"),
-        axis=_("Time of one call and its bus bandwidth"),
-        summary=_("Collectives with ranks, payload, time and bus bandwidth."),
-        source=_("Calibrated fit where one exists, latency and bandwidth otherwise"),
-        draw="table",
-        table=Table(
-            columns=(_("Operation"), _("Ranks"), _("Payload"), _("Time"), _("Bus bandwidth")), rows=rows
-        ),
-        wide=True,
     )

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from explorer import wording
 from explorer.charts import (
     class_curves,
+    collectives,
     compare,
     cost,
     fabric,
@@ -192,7 +193,7 @@ def _fabric(result: Result | None, baseline: Result | None) -> Panel:
             network_bill.bill(result),
             wiring.scaleup(result),
             wiring.operations(result),
-            fabric.collectives(result),
+            collectives.collectives(result),
             cost.bill(result),
         ),
     )

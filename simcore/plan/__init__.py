@@ -33,6 +33,7 @@ from simcore.plan.cutting import resolve_parallelism
 from simcore.plan.digest import ENGINE_VERSION, digest_of, topology_entry
 from simcore.plan.disaggregated import plan_apart
 from simcore.plan.faults import plan_faults
+from simcore.plan.groups import collective_rows
 from simcore.plan.kv_tiers import tier_warnings
 from simcore.plan.life import plan_life
 from simcore.plan.lockstep import lockstep_ratio
@@ -89,7 +90,7 @@ def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | No
     terms |= pool_terms(serving) if serving else {}
     table_terms = pool_table_terms(serving) if serving else {}
     tables = (
-        cluster_tables(hardware, fabric, cost, terms)
+        cluster_tables(hardware, fabric, cost)
         | dict(slices.tables)
         | dict(circuits.tables)
         | dict(faults.tables)
@@ -98,6 +99,7 @@ def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | No
     if training:
         terms |= training_terms(training, cost) | time_metrics(training)
         tables |= training_tables(training)
+    tables["collectives"] = collective_rows(hardware, fabric, serving, training)
     return Plan(
         scenario=scenario,
         resolved=_resolved(hardware, fabric, serving) | (resolved_training(training) if training else {}),

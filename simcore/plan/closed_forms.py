@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from simcore.catalog.parameters import active_parameter_count, kv_bytes_per_token, parameter_count
 from simcore.cost import CostModel
 from simcore.fabric import Fabric, quotient_graph
-from simcore.fabric.collectives import OPERATIONS, bus_factor, collective_s, interconnect
+from simcore.fabric.collectives import OPERATIONS, collective_s, interconnect
 from simcore.fabric.operations import operation_terms
 from simcore.fabric.scaleup import scaleup_terms
 from simcore.memory.budget import waterfall
@@ -16,6 +16,7 @@ from simcore.memory.rank import RankBudget
 from simcore.memory.weights import rank_weight_bytes
 from simcore.plan.disaggregated import apart_terms
 from simcore.plan.exchange import random_imbalance
+from simcore.plan.groups import COLLECTIVE_PAYLOAD_BYTES
 from simcore.plan.lockstep import lockstep_ratio
 from simcore.plan.offload import offload_tables, offload_terms
 from simcore.plan.operators import movement_terms, operator_tables
@@ -26,8 +27,6 @@ from simcore.plan.together import own_terms, together_terms
 from simcore.plan.types import ServingPlan
 from simcore.plan.wiring import wiring_tables
 from simcore.why import Term, constant, leaf, total
-
-COLLECTIVE_PAYLOAD_BYTES: Final = 1e9
 
 
 def cluster_terms(hardware: Hardware, fabric: Fabric, slices: SlicePlan, cost: CostModel) -> dict[str, Term]:
@@ -77,9 +76,7 @@ def _collective_terms(hardware: Hardware, fabric: Fabric) -> dict[str, Term]:
     }
 
 
-def cluster_tables(
-    hardware: Hardware, fabric: Fabric, cost: CostModel, terms: Mapping[str, Term]
-) -> dict[str, Any]:
+def cluster_tables(hardware: Hardware, fabric: Fabric, cost: CostModel) -> dict[str, Any]:
     graph = quotient_graph(fabric)
     return {
         "quotient_graph": {
@@ -116,19 +113,6 @@ def cluster_tables(
                 "capacity_loss_fraction": domain.capacity_loss_fraction,
             }
             for domain in fabric.failure_domains
-        ],
-        "collectives": [
-            {
-                "operation": operation,
-                "ranks": fabric.chip_count,
-                "payload_bytes": COLLECTIVE_PAYLOAD_BYTES,
-                "s": term.value,
-                "bus_bytes_per_s": COLLECTIVE_PAYLOAD_BYTES
-                * bus_factor(operation, fabric.chip_count)
-                / term.value,
-            }
-            for operation in OPERATIONS
-            if (term := terms.get(f"fabric.collective.{operation}_s")) is not None
         ],
         "bill": cost.bill_table(),
         "bill_by_tier": [line.as_dict() for line in cost.network_lines],

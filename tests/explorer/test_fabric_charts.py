@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from explorer.charts import comparison_panel, fabric, network_bill, panel, strip, wiring
+from explorer.charts import collectives, comparison_panel, fabric, network_bill, panel, strip, wiring
 from simcore.plan import plan
 from simcore.scenario import Scenario, apply_overrides
 from simcore.scenario.stories import story
@@ -127,3 +127,19 @@ def test_hours_are_marked_as_assumptions_and_add_up(clos: dict[str, Any]) -> Non
 def test_no_network_needs_no_ports_bill_or_hours() -> None:
     single = document({"hardware.chip_count": 8, "topology.hb_domain_size": 8})
     assert [wiring.ports(single), network_bill.bill(single), wiring.operations(single)] == [None, None, None]
+
+
+def test_collectives_say_which_algorithm_is_taken_and_grey_the_others() -> None:
+    served = {
+        "name": "experts over 16 chips",
+        "hardware": {"chip": "nvidia-h100-sxm", "chip_count": 16},
+        "model": {"name": "mixtral-8x7b"},
+        "serving": {"parallelism": {"tp": 2, "dp": 8, "ep": 8}},
+    }
+    chart = collectives.collectives({"tables": plan(Scenario.parse(served)).tables})
+    assert chart is not None
+    assert chart.table is not None
+    greyed = [row[0].muted for row in chart.table.rows]
+    assert not greyed[0]
+    assert any(greyed)
+    assert chart.title.startswith("Experts, prefill: the longest call, all-to-all of 16 ranks, takes ")
