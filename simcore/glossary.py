@@ -1218,7 +1218,7 @@ _METRICS: Final = (
     _entry("reliability.checkpoint_interval_s", "Checkpoint interval"),
     _entry(
         "reliability.blast_radius_chip_count",
-        "Blast radius",
+        "Blast radius, chips",
         "Chips that a failing component takes out of work, the mean over failures.",
         better="down",
     ),

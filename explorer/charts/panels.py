@@ -14,11 +14,13 @@ from django.utils.translation import gettext as _
 
 from explorer import wording
 from explorer.charts import (
+    circuits,
     class_curves,
     collectives,
     compare,
     cost,
     fabric,
+    faults,
     iteration,
     kv_map,
     latency_cdf,
@@ -270,13 +272,21 @@ def _iteration(result: Result | None, baseline: Result | None) -> Panel:
 
 
 def _reliability(result: Result | None, baseline: Result | None) -> Panel:
-    chart = reliability.slice_goodput(result)
     return Panel(
         tab="reliability",
         headline=reliability.headline(result),
-        notes=_notes(result, "reliability"),
-        kpis=_kpis(reliability.KPIS, result, baseline),
-        charts=_present(chart),
+        notes=(*reliability.quantisation(result), *_notes(result, "reliability")),
+        kpis=_kpis((*reliability.KPIS, *faults.KPIS), result, baseline),
+        charts=_present(
+            reliability.slice_goodput(result),
+            reliability.grid(result),
+            reliability.spares(result),
+            circuits.cubes(result),
+            circuits.switches(result),
+            faults.blast_radius(result),
+            faults.suspects(result),
+            faults.causes(result),
+        ),
     )
 
 
