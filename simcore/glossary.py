@@ -103,6 +103,12 @@ _FIELDS: Final = (
     _entry("topology.ocs_usable_ports", "Ports per OCS", "Usable ports of one optical switch."),
     _entry("topology.p", "Endpoints per switch", "Ports of a switch that go to endpoints.", symbol="p"),
     _entry("topology.a", "Switches per group", "Joined all to all by local links; auto is 2p.", symbol="a"),
+    _entry(
+        "topology.twisted",
+        "Twisted",
+        "Links around a short dimension land shifted; auto: where the shape allows.",
+    ),
+    _entry("topology.generation", "Generation", "How many cubes a pod and one of its slices may have."),
     _entry("topology.planes", "Planes", "Equal networks over which each NIC's rate is split."),
     _entry("topology.q", "Order", "2q² switches; the graphs are known where q is a prime power.", symbol="q"),
     _entry("topology.sizes", "Sizes", "Switches along each dimension, joined all to all on each line."),

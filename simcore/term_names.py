@@ -482,6 +482,7 @@ NAMES: Final[Mapping[str, str]] = {
     "cube_count": "Cubes",
     "dimension": "Chips along a dimension",
     "longest_dimension": "Longest dimension",
+    "shortest_dimension": "Shortest dimension",
     "cut_links": "Links that are cut",
     "local_link_count": "Local links",
     "global_link_count": "Global links",

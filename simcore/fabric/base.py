@@ -170,6 +170,7 @@ class Fabric:
     notes: tuple[Message, ...] = ()
     planes: tuple[Plane, ...] = ()
     shape: tuple[int, ...] = ()  # chips along each dimension of a torus
+    is_twisted: bool = False  # around its short dimensions a torus is shifted along the long ones
     degraded: tuple[Degraded, ...] = ()  # links and switches that have lost capacity
     chips_per_nic: int = 1
     scaleup_bytes_per_s: float = 0.0  # of one chip into its scale-up domain; 0 where no domain is modelled

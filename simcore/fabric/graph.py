@@ -17,6 +17,8 @@ import networkx as nx
 
 from simcore.errors import InfeasibleError
 from simcore.fabric.base import TIER_NAMES, Fabric, Plane
+from simcore.fabric.lattice import best_shape
+from simcore.fabric.wiring import lattice_wires
 
 FULL_GRAPH_LIMIT = 5_000
 
@@ -59,8 +61,8 @@ def full_graph(fabric: Fabric) -> nx.Graph[Any]:
         )
     if fabric.endpoints_per_switch:
         return _direct_graph(fabric)
-    if fabric.shape:
-        return _torus_graph(fabric.shape)
+    if fabric.shape or fabric.kind == "ocs_pod":
+        return _lattice_graph(fabric)
     graph: nx.Graph[Any] = nx.Graph()
     planes = [plane for plane in fabric.planes for _ in range(plane.count)]
     by_rail = fabric.kind == "rail_only"
@@ -176,14 +178,13 @@ def _direct_graph(fabric: Fabric) -> nx.Graph[Any]:
     return graph
 
 
-def _torus_graph(shape: tuple[int, ...]) -> nx.Graph[Any]:
+def _lattice_graph(fabric: Fabric) -> nx.Graph[Any]:
+    """Chips at their places; fewer than a cube do not close into rings."""
+    shape = fabric.shape or best_shape(fabric.chip_count, 3)
+    lower, upper, _ = lattice_wires(shape, wraps=bool(fabric.shape), twisted=fabric.is_twisted)
+    places = list(itertools.product(*(range(size) for size in shape)))
     graph: nx.Graph[Any] = nx.Graph()
-    for place in itertools.product(*(range(size) for size in shape)):
-        graph.add_node(place, kind="chip")
-        for axis, size in enumerate(shape):
-            if size > 1:
-                neighbour = list(place)
-                neighbour[axis] = (place[axis] + 1) % size
-                if size > 2 or place[axis] == 0:
-                    graph.add_edge(place, tuple(neighbour), link_count=1)
+    graph.add_nodes_from(places, kind="chip")
+    for near, far in zip(lower.tolist(), upper.tolist(), strict=True):
+        graph.add_edge(places[near], places[far], link_count=1)
     return graph

@@ -50,7 +50,7 @@ def laid(fabric: Fabric) -> Laid:
     if fabric.endpoints_per_switch:
         return _direct(fabric)
     if fabric.shape:
-        return _lattice(fabric.shape, wraps=True)
+        return _lattice(fabric.shape, wraps=True, twisted=fabric.is_twisted)
     if fabric.kind == "ocs_pod":
         return _lattice(best_shape(fabric.chip_count, 3), wraps=False)  # fewer chips than a cube
     return Laid(
@@ -129,9 +129,9 @@ def _direct(fabric: Fabric) -> Laid:
     )
 
 
-def _lattice(shape: tuple[int, ...], *, wraps: bool) -> Laid:
+def _lattice(shape: tuple[int, ...], *, wraps: bool, twisted: bool = False) -> Laid:
     """Chips that are vertices; each axis has two layers."""
-    lower, upper, axis = lattice_wires(shape, wraps=wraps)
+    lower, upper, axis = lattice_wires(shape, wraps=wraps, twisted=twisted)
     chips = np.arange(math.prod(shape))
     return Laid(
         vertices=Vertices(tier_names=("chip",), tier_of=np.zeros_like(chips), number_of=chips, shape=shape),

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simcore.fabric.base import Plane
+from simcore.fabric.lattice import onward
 
 Ints = NDArray[np.int64]
 
@@ -72,13 +73,13 @@ def filled(count: int, size: int) -> Ints:
     return np.array([size] * full + [rest] * (rest > 0), np.int64)
 
 
-def lattice_wires(shape: tuple[int, ...], *, wraps: bool) -> tuple[Ints, Ints, Ints]:
+def lattice_wires(shape: tuple[int, ...], *, wraps: bool, twisted: bool = False) -> tuple[Ints, Ints, Ints]:
     """Ends and axis of each cable of a torus, or of a mesh where nothing wraps; the last axis counts fastest."""
     place = np.arange(math.prod(shape)).reshape(shape)
     parts = []
     for axis, size in enumerate(shape):
         cables = size if wraps and size > 2 else size - 1
-        ahead = np.roll(place, -1, axis)
+        ahead = onward(shape, axis, twisted=twisted)
         taken = np.arange(cables)
         ends = (np.take(place, taken, axis).ravel(), np.take(ahead, taken, axis).ravel())
         parts.append((*ends, np.full(len(ends[0]), axis)))

@@ -399,6 +399,7 @@ def _chosen(key: str, value: Any, fabric: Fabric) -> Any:
     found: dict[str, Any] = {
         "tiers": len(fabric.tiers),
         "hb_domain_size": fabric.hb_domain_size,
+        "twisted": fabric.is_twisted,
         **fabric.chosen,
     }
     found |= {

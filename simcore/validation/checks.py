@@ -26,6 +26,7 @@ from simcore.reliability import (
 from simcore.validation.collectives import COLLECTIVE_CHECKS
 from simcore.validation.failures import FAILURE_CHECKS
 from simcore.validation.memory import MEMORY_CHECKS
+from simcore.validation.topologies import TOPOLOGY_CHECKS
 from simcore.validation.training import TRAINING_CHECKS
 from simcore.validation.wiring import WIRING_CHECKS
 
@@ -54,11 +55,6 @@ def _fabric_figure(inputs: Inputs) -> float:
         return next(tier.switch_count for tier in fabric.tiers if tier.name == ask)
     term = fabric.terms.get(f"fabric.{ask}")
     return term.value if term else float(getattr(fabric, ask))
-
-
-def _topology_choice(inputs: Inputs) -> float:
-    """What `auto` became."""
-    return float(_fabric(inputs).chosen[inputs["ask"]])
 
 
 def _pair(chip_count: int, radix: int, hb_domain_size: int) -> tuple[Fabric, Fabric]:
@@ -171,7 +167,6 @@ CHECKS: Final[Mapping[str, Callable[[Inputs], float]]] = {
     "any_box": _any_box,
     "checkpoint": _checkpoint,
     "fabric": _fabric_figure,
-    "topology_choice": _topology_choice,
     "fabric_capex": _fabric_capex,
     "fabric_power": _fabric_power,
     "kv_bytes_of_request": _kv_bytes_of_request,
@@ -187,5 +182,6 @@ CHECKS: Final[Mapping[str, Callable[[Inputs], float]]] = {
     **FAILURE_CHECKS,
     **MEMORY_CHECKS,
     **TRAINING_CHECKS,
+    **TOPOLOGY_CHECKS,
     **WIRING_CHECKS,
 }

@@ -31,6 +31,8 @@ SPECS: dict[str, tuple[AnyTopology, int]] = {
     "rails of two tiers": (RailOnly(radix=4), 64),
     "torus": (Torus(shape=(3, 4, 5)), 60),
     "flat torus": (Torus(shape=(2, 6)), 12),
+    "twisted torus": (Torus(shape=(3, 6, 6), twisted=True), 108),
+    "two planes": (Clos(radix=16, planes=2), 88),
     "cubes": (OcsPod(), 128),
     "part of a cube": (OcsPod(), 24),
     "dragonfly": (Dragonfly(radix=7), 72),
