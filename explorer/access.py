@@ -15,7 +15,15 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db.models import Model, Q, QuerySet
 from django.http import Http404, HttpRequest
 
-from explorer.models import Run, SavedCalibration, SavedScenario, ShareLink, TraceUpload, Visibility
+from explorer.models import (
+    Run,
+    SavedCalibration,
+    SavedScenario,
+    ShareLink,
+    TraceUpload,
+    TrafficMatrix,
+    Visibility,
+)
 from explorer.models.owned import Owned
 
 SANDBOX = "sandbox"  # the session's key of its sandbox
@@ -112,6 +120,16 @@ def own_traces(viewer: Viewer) -> QuerySet[TraceUpload]:
 def trace_for(viewer: Viewer, sha256: str) -> TraceUpload:
     """The upload of that content, if it is the viewer's."""
     return _or_404(own_traces(viewer), sha256=sha256)
+
+
+def own_matrices(viewer: Viewer) -> QuerySet[TrafficMatrix]:
+    """The viewer's traffic matrices, without their arrays and what was found in them."""
+    return TrafficMatrix.objects.filter(viewer.owned).defer("packed", "study")
+
+
+def matrix_for(viewer: Viewer, sha256: str) -> TrafficMatrix:
+    """The matrix of that content, if it is the viewer's."""
+    return _or_404(TrafficMatrix.objects.filter(viewer.owned).defer("packed"), sha256=sha256)
 
 
 def own_calibrations(viewer: Viewer) -> QuerySet[SavedCalibration]:

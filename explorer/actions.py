@@ -29,17 +29,21 @@ from explorer.models import (
     SavedScenario,
     ShareLink,
     TraceUpload,
+    TrafficMatrix,
     Visibility,
 )
 from explorer.models.calibration import Fit
 from explorer.models.fields import dump
+from explorer.models.matrix import pack_matrix
 from explorer.models.run import UNFINISHED, Status
 from explorer.models.scenario import MAX_NAME, printable, title_of
 from explorer.models.trace import describe, pack
 from explorer.tasks import enqueue, plan_document
+from simcore.analysis.matrix_study import study
 from simcore.catalog import Chip, default_catalog
 from simcore.catalog.calibrations import own_calibration
 from simcore.errors import InfeasibleError, InputError, Message
+from simcore.measurements.matrix import MeasuredMatrix, read_matrix
 from simcore.plan import Plan
 from simcore.plan.digest import ENGINE_VERSION
 from simcore.scenario import apply_overrides
@@ -374,9 +378,11 @@ def adopt_sandbox(user: User, sandbox: str) -> int:
     with transaction.atomic():
         has = TraceUpload.objects.filter(owner=user).values("sha256")
         TraceUpload.objects.filter(**theirs, sha256__in=has).delete()
+        drawn = TrafficMatrix.objects.filter(owner=user).values("sha256")
+        TrafficMatrix.objects.filter(**theirs, sha256__in=drawn).delete()
         fits = SavedCalibration.objects.filter(owner=user).values("slug")
         SavedCalibration.objects.filter(**theirs, slug__in=fits).delete()
-        for rows in (TraceUpload.objects, SavedCalibration.objects, ShareLink.objects):
+        for rows in (TraceUpload.objects, TrafficMatrix.objects, SavedCalibration.objects, ShareLink.objects):
             rows.filter(**theirs).update(owner=user, sandbox="")
         return SavedScenario.objects.filter(**theirs).update(owner=user, sandbox="")
 
@@ -445,6 +451,66 @@ def create_on_trace(viewer: Viewer, upload: TraceUpload) -> SavedScenario:
 
 def _arrivals_of(upload: TraceUpload) -> dict[str, str]:
     return {"kind": "trace", "trace": upload.sha256, "format": upload.format}
+
+
+# --- traffic matrices -------------------------------------------------------------------------------------
+
+
+def upload_matrix(
+    viewer: Viewer, file: IO[bytes], *, name: str, size_bytes: int, server: str
+) -> TrafficMatrix:
+    """Read a matrix and study it. The same file again is the same upload."""
+    allowed = settings.MAX_TRACE_BYTES
+    _room_for_one_more_matrix(viewer)
+    raw = b"" if size_bytes > allowed else file.read(allowed + 1)
+    if size_bytes > allowed or len(raw) > allowed:
+        raise InputError.at(
+            "file", "matrix.too_large", "got {got:,} bytes; a matrix may have {allowed:,}, so send it as npz or as a "
+            "list of edges", got=size_bytes, allowed=allowed,
+        )  # fmt: skip
+    matrix = read_matrix(raw, max_bytes=allowed)
+    if matrix.rank_count > settings.MAX_MATRIX_RANKS:
+        raise InputError.at(
+            "file", "matrix.many_ranks", "got {got:,} ranks; this site studies up to {allowed:,}, `trimtab matrix` "
+            "more", got=matrix.rank_count, allowed=settings.MAX_MATRIX_RANKS,
+        )  # fmt: skip
+    saved, _ = TrafficMatrix.objects.update_or_create(
+        sha256=matrix.content_sha256,
+        owner=viewer.user,
+        sandbox=viewer.sandbox,
+        defaults={
+            "name": printable(name),
+            "form": matrix.form,
+            "rank_count": matrix.rank_count,
+            "packed": pack_matrix(matrix),
+            **_studied(matrix, server),
+        },
+    )
+    return saved
+
+
+def study_matrix(saved: TrafficMatrix, *, server: str) -> None:
+    """The same matrix on chips of another server."""
+    for key, value in _studied(saved.matrix(), server).items():
+        setattr(saved, key, value)
+    saved.save(update_fields=["server", "study"])
+
+
+def discard_matrix(saved: TrafficMatrix) -> None:
+    saved.delete()
+
+
+def _studied(matrix: MeasuredMatrix, server: str) -> dict[str, Any]:
+    return {"server": server, "study": study(matrix, default_catalog(), server=server).as_dict()}
+
+
+def _room_for_one_more_matrix(viewer: Viewer) -> None:
+    allowed = settings.MAX_MATRICES_PER_OWNER
+    if TrafficMatrix.objects.filter(viewer.owned).count() >= allowed:
+        raise InputError.at(
+            "file", "limit.matrices", "you keep {allowed:,} traffic matrices, which is the limit here; delete some",
+            allowed=allowed,
+        )  # fmt: skip
 
 
 # --- calibrations -----------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.http import HttpRequest
 
-from explorer.models import Run, SavedCalibration, SavedScenario, ShareLink, TraceUpload
+from explorer.models import Run, SavedCalibration, SavedScenario, ShareLink, TraceUpload, TrafficMatrix
 
 
 class LookOnly(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs alone
@@ -46,6 +46,13 @@ class ShareLinkAdmin(LookOnly):
 class TraceUploadAdmin(LookOnly):
     fields = ("name", "owner", "format", "row_count", "sha256", "created_at")
     list_display = ("name", "owner", "format", "row_count", "created_at")
+    list_select_related = ("owner",)
+
+
+@admin.register(TrafficMatrix)
+class TrafficMatrixAdmin(LookOnly):
+    fields = ("name", "owner", "form", "rank_count", "server", "sha256", "created_at")
+    list_display = ("name", "owner", "form", "rank_count", "created_at")
     list_select_related = ("owner",)
 
 

@@ -118,6 +118,8 @@ if REDIS_URL and urlsplit(REDIS_URL).scheme not in {"redis", "rediss", "unix"}:
 MAX_REQUESTS_PER_RUN = env_int("MAX_REQUESTS_PER_RUN", 1_000_000)
 MAX_TRACE_BYTES = env_int("MAX_TRACE_BYTES", 200_000_000)
 MAX_TRACE_ROWS = env_int("MAX_TRACE_ROWS", 2_000_000)
+MAX_MATRIX_RANKS = env_int("MAX_MATRIX_RANKS", 2_048)  # of a traffic matrix: it is studied while one waits
+MAX_MATRICES_PER_OWNER = env_int("MAX_MATRICES_PER_OWNER", 100)
 MAX_RECORDS_PER_DOWNLOAD = env_int("MAX_RECORDS_PER_DOWNLOAD", 200_000)  # simulated again to be written
 MAX_DOCUMENT_BYTES = env_int("MAX_DOCUMENT_BYTES", 1_000_000)  # a scenario, a config.json, a command line
 MAX_ACTIVE_RUNS_PER_OWNER = env_int("MAX_ACTIVE_RUNS_PER_OWNER", 8)

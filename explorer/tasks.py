@@ -33,6 +33,7 @@ from explorer.models import (
     SavedScenario,
     ShareLink,
     TraceUpload,
+    TrafficMatrix,
 )
 from explorer.models.fields import plain
 from explorer.models.run import WAITING, Status
@@ -228,7 +229,7 @@ def prune() -> None:
     CachedResult.objects.filter(runs=None, created_at__lt=a_week_ago).delete()
     session_end = now - timedelta(seconds=settings.SESSION_COOKIE_AGE)
     SavedScenario.objects.filter(owner=None, updated_at__lt=session_end).delete()
-    for uploads in (TraceUpload.objects, SavedCalibration.objects):
+    for uploads in (TraceUpload.objects, TrafficMatrix.objects, SavedCalibration.objects):
         uploads.filter(owner=None, created_at__lt=session_end).delete()
     ShareLink.objects.filter(owner=None, created_at__lt=session_end).delete()
     SessionStore.clear_expired()

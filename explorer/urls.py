@@ -13,6 +13,7 @@ from explorer.views import (
     graph,
     home,
     library,
+    matrices,
     measured,
     pages,
     runs,
@@ -40,6 +41,7 @@ scenario_patterns = [
     path("cancel/", edit.cancel, name="cancel"),
     re_path(r"^(?P<varied>schedulers|splits)/$", beside.compared, name="beside"),
     re_path(r"^(?P<varied>schedulers|splits)/run/$", beside.run, name="run_beside"),
+    path("topologies/", matrices.topologies, name="topologies"),
     path("scenario.yaml", library.scenario_yaml, name="scenario_yaml"),
 ]
 
@@ -68,6 +70,10 @@ urlpatterns = [
     path("traces/", traces.traces, name="traces"),
     re_path(r"^traces/(?P<sha256>[0-9a-f]{64})/$", traces.trace, name="trace"),
     re_path(r"^traces/(?P<sha256>[0-9a-f]{64})/use/$", traces.use, name="use_trace"),
+    path("matrices/", matrices.matrices, name="matrices"),
+    re_path(r"^matrices/(?P<sha256>[0-9a-f]{64})/$", matrices.matrix, name="matrix"),
+    re_path(r"^matrices/(?P<sha256>[0-9a-f]{64})/study/$", matrices.study, name="study_matrix"),
+    re_path(r"^matrices/(?P<sha256>[0-9a-f]{64})/delete/$", matrices.discard, name="discard_matrix"),
     path("calibrate/", calibrate.calibrate, name="calibrate"),
     path("calibrate/keep/", calibrate.keep, name="keep_calibration"),
     path("calibrate/<slug:slug>/", calibrate.kept, name="calibration"),

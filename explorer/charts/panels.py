@@ -35,6 +35,7 @@ from explorer.charts import (
     serving_precision,
     style,
     topology,
+    traffic,
     training_iteration,
     wiring,
 )
@@ -192,6 +193,7 @@ def _fabric(result: Result | None, baseline: Result | None) -> Panel:
             wiring.domains(result),
             wiring.ports(result),
             fabric.hops(result),
+            *traffic.charts(result),
             network_bill.bill(result),
             wiring.scaleup(result),
             wiring.operations(result),

@@ -1,7 +1,8 @@
-"""The rows: scenarios with their revisions, runs with their logs, results, shared links, uploaded traces, own
-calibrations."""
+"""The rows: scenarios with their revisions, runs with their logs, results, shared links, uploaded traces and
+traffic matrices, own calibrations."""
 
 from explorer.models.calibration import SavedCalibration
+from explorer.models.matrix import TrafficMatrix
 from explorer.models.result import CachedResult
 from explorer.models.run import Run, RunEvent, Status
 from explorer.models.scenario import Revision, SavedScenario, Visibility
@@ -18,5 +19,6 @@ __all__ = [
     "ShareLink",
     "Status",
     "TraceUpload",
+    "TrafficMatrix",
     "Visibility",
 ]

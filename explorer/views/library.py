@@ -1,8 +1,8 @@
 """The library: scenarios, the catalog's entries, and one's own traces and calibrations by name.
 
-`explorer/library.html`: `scenarios` (own and public, newest first, each with `.latest_status`), `traces` (own uploads),
-`calibrations` (own fits), `catalog` ({kind: list of entries}), `kinds`. `explorer/entry.html`: `kind`, `slug`, `entry`
-(a catalog dataclass), `rows` (list of {name, value, source}).
+`explorer/library.html`: `scenarios` (own and public, newest first, each with `.latest_status`), `traces` and `matrices`
+(own uploads), `calibrations` (own fits), `catalog` ({kind: list of entries}), `kinds`. `explorer/entry.html`: `kind`,
+`slug`, `entry` (a catalog dataclass), `rows` (list of {name, value, source}).
 """
 
 from dataclasses import fields
@@ -20,6 +20,7 @@ from explorer import actions, exports
 from explorer.access import (
     listed_scenarios,
     own_calibrations,
+    own_matrices,
     own_traces,
     scenario_for,
     viewer_of,
@@ -51,6 +52,7 @@ def library(request: HttpRequest) -> HttpResponse:
         "scenarios": scenarios.annotate(latest_status=Subquery(newest.values("status")[:1]))[:SHOWN],
         "owned": viewer,
         "traces": own_traces(viewer)[:SHOWN],
+        "matrices": own_matrices(viewer)[:SHOWN],
         "calibrations": own_calibrations(viewer).defer("text")[:SHOWN],
         "catalog": {kind: list(getattr(default_catalog(), kind).items()) for kind in KINDS},
         "kinds": KINDS,
