@@ -41,7 +41,7 @@ from simcore.workload.trace_formats import NAMES
 from simcore.workload.traces import TraceTable, read_trace
 
 MAX_SCENARIO_FILE_BYTES = 1_000_000
-_BENCHES: Final = ("serving", "edit", "plan", "cluster", "disagg", "fabric", "flows", "slices")
+_BENCHES: Final = ("serving", "edit", "plan", "cluster", "disagg", "fabric", "flows", "life", "slices")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -220,7 +220,7 @@ def _run(options: argparse.Namespace) -> None:
     def on_event(kind: str, payload: dict[str, Any]) -> None:
         if options.events:
             print(json.dumps({"kind": kind, "payload": payload}), flush=True)
-        elif progress and kind == "series":
+        elif progress and kind == "series" and "progress_fraction" in payload:
             print(f"\r{payload['progress_fraction']:4.0%}", end="", file=sys.stderr, flush=True)
 
     result = simulate(planned, on_event)

@@ -641,32 +641,31 @@ _FIELDS: Final = (
         "Time between optical switch failures",
         "Of one optical switch; auto: published.",
     ),
-    _entry("reliability.life.maintenance", "Maintenance", "Windows in which hosts are served, in waves."),
-    _entry("reliability.life.maintenance.period_s", "Maintenance period", "From one round to the next."),
     _entry(
-        "reliability.life.maintenance.window_s",
+        "reliability.life.maintenance_period_s",
+        "Maintenance period",
+        "From one round of all hosts to the next; none: there is none.",
+    ),
+    _entry(
+        "reliability.life.maintenance_window_s",
         "Maintenance window",
         "How long a share of the hosts is down.",
     ),
     _entry(
-        "reliability.life.maintenance.host_fraction",
+        "reliability.life.maintenance_fraction",
         "Hosts at a time",
         "Share of hosts that is served at once.",
     ),
     _entry(
-        "reliability.life.jobs",
-        "Job queue",
-        "Jobs that arrive and end; none: the cluster is full of equal slices.",
+        "reliability.life.kind",
+        "Cluster life",
+        "Simulate it always full of slices, or with a queue of jobs that arrive and end.",
     ),
+    _entry("reliability.life.interarrival_s", "Time between jobs", "Mean time from one arrival to the next."),
+    _entry("reliability.life.work_s", "Work of a job", "Mean time that it runs when nothing fails."),
+    _entry("reliability.life.work_cv", "Spread of work", "Coefficient of variation of the work of jobs."),
     _entry(
-        "reliability.life.jobs.interarrival_s", "Time between jobs", "Mean time from one arrival to the next."
-    ),
-    _entry("reliability.life.jobs.work_s", "Work of a job", "Mean time that it runs when nothing fails."),
-    _entry(
-        "reliability.life.jobs.work_cv", "Spread of work", "Coefficient of variation of the work of jobs."
-    ),
-    _entry(
-        "reliability.life.jobs.slice_chips",
+        "reliability.life.slice_chips",
         "Slices of jobs",
         "Chips that a job needs; each size is as likely.",
     ),

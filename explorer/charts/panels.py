@@ -24,6 +24,8 @@ from explorer.charts import (
     iteration,
     kv_map,
     latency_cdf,
+    life,
+    life_policies,
     memory,
     network_bill,
     offload,
@@ -63,6 +65,7 @@ HEADLINES: Final = (
     "fabric.island_count",
     "reliability.slice_goodput_fraction.mean",
     "reliability.static_goodput_fraction.mean",
+    "reliability.life.goodput_fraction",
     "cost.capex_usd",
 )
 OVERVIEW_KPIS: Final = (
@@ -106,6 +109,8 @@ FABRIC_KPIS: Final = (
     "cost.power_w",
 )
 FABRIC_STRIP: Final = (
+    "reliability.life.goodput_fraction",
+    "reliability.life.utilisation_fraction",
     "fabric.switch_count",
     "fabric.transceiver_count",
     "fabric.island_count",
@@ -278,8 +283,12 @@ def _reliability(result: Result | None, baseline: Result | None) -> Panel:
         tab="reliability",
         headline=reliability.headline(result),
         notes=(*reliability.quantisation(result), *_notes(result, "reliability")),
-        kpis=_kpis((*reliability.KPIS, *faults.KPIS), result, baseline),
+        kpis=_kpis((*life.KPIS, *reliability.KPIS, *faults.KPIS), result, baseline),
         charts=_present(
+            life.timeline(result),
+            life.chip_time(result),
+            life_policies.spares(result),
+            life_policies.policies(result),
             reliability.slice_goodput(result),
             reliability.grid(result),
             reliability.spares(result),
@@ -288,6 +297,7 @@ def _reliability(result: Result | None, baseline: Result | None) -> Panel:
             faults.blast_radius(result),
             faults.suspects(result),
             faults.causes(result),
+            life.events(result),
         ),
     )
 

@@ -54,7 +54,7 @@ _CATALOG_CHOICES: Final = {
     "economics.price_book": "price_books",
 }
 # Kinds without one of which nothing is done.
-_OFF: Final = frozenset({"serving.speculative.kind", "serving.autoscaling.kind"})
+_OFF: Final = frozenset({"serving.speculative.kind", "serving.autoscaling.kind", "reliability.life.kind"})
 # Shown behind "More": what most people leave alone.
 _RARE: Final = frozenset(
     {
@@ -68,6 +68,18 @@ _RARE_PARTS: Final = tuple(
     f"serving.scheduler.{role}.{key}"
     for role in ("prefill", "decode")
     for key in ("parallelism.pp", "parallelism.dp", "parallelism.expert", "max_num")
+) + tuple(
+    f"reliability.life.{key}"
+    for key in (
+        "repair_cv",
+        "crew",
+        "chip_mtbf",
+        "link_mtbf",
+        "switch_mtbf",
+        "ocs_mtbf",
+        "maintenance",
+        "work_cv",
+    )
 )
 # Kinds that no form can fill in: a trace must be uploaded, lists of lengths come with a document.
 _NEED_DATA: Final = frozenset({"trace", "empirical"})

@@ -200,6 +200,7 @@ def _wiring(baseline: Document, current: Document, changed: Sequence[InputRow]) 
     moved = [
         metric
         for metric in (
+            "reliability.life.goodput_fraction",
             "fabric.switch_count",
             "fabric.transceiver_count",
             "reliability.slice_goodput_fraction.mean",

@@ -9,6 +9,7 @@ from simcore.bench.disagg import run_disagg
 from simcore.bench.edit import run_edit
 from simcore.bench.fabric import run_fabric
 from simcore.bench.flows import run_flows
+from simcore.bench.life import run_life
 from simcore.bench.plan import run_plan
 from simcore.bench.serving import run_serving
 from simcore.bench.slices import run_slices
@@ -21,6 +22,7 @@ __all__ = [
     "run_edit",
     "run_fabric",
     "run_flows",
+    "run_life",
     "run_plan",
     "run_serving",
     "run_slices",
@@ -37,6 +39,7 @@ def run(what: str) -> dict[str, float]:
         "disagg": run_disagg,
         "fabric": run_fabric,
         "flows": run_flows,
+        "life": run_life,
         "slices": run_slices,
     }[what]()
 

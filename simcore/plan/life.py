@@ -20,7 +20,14 @@ from simcore.reliability import ReliabilitySpec, daly_interval_s, mtbf_term
 from simcore.reliability.failures import SECONDS_PER_DAY
 from simcore.reliability.life_draws import Part
 from simcore.reliability.life_inputs import LifeInputs
-from simcore.reliability.life_spec import LINK_MTBF_S, OCS_MTBF_S, SWITCH_MTBF_S, LifeSpec, Rate
+from simcore.reliability.life_spec import (
+    LINK_MTBF_S,
+    OCS_MTBF_S,
+    SWITCH_MTBF_S,
+    FullLife,
+    QueueLife,
+    Rate,
+)
 from simcore.reliability.life_state import Policy
 
 CHIPS_PER_CUBE: Final = 64
@@ -37,7 +44,7 @@ def plan_life(
     life = spec.life
     if life is None:
         return None
-    sizes = life.jobs.slice_chips if life.jobs else (spec.slice_chips,)
+    sizes = life.slice_chips if isinstance(life, QueueLife) else (spec.slice_chips,)
     is_torus = server.scaleup_kind == "ici"
     unit: Literal["cube", "server"] = "cube" if is_torus and min(sizes) >= CHIPS_PER_CUBE else "server"
     chips = CHIPS_PER_CUBE if unit == "cube" else server.chips_per_server
@@ -58,21 +65,25 @@ def plan_life(
             "host": _policy(spec, life, allocation, "host", "checkpoint"),
             "peer": _policy(spec, life, allocation, "host", "peer"),
         },
-        is_torus=unit == "cube",
+        allocations={
+            "static": _policy(spec, life, "static", life.restart_scope, life.recover_from),
+            "ocs": _policy(spec, life, "ocs", life.restart_scope, life.recover_from),
+        }
+        if unit == "cube"
+        else {},
         rewires=allocation == "ocs",
-        maintenance=life.maintenance,
-        stream=life.jobs,
+        spec=life,
         job_units=job_units,
         intervals_s=tuple(_interval_s(spec, parts, units / count) for units in job_units),
     )
 
 
-def _size_path(life: LifeSpec) -> str:
-    return f"{_PATH}.jobs.slice_chips" if life.jobs else "reliability.slice_chips"
+def _size_path(life: FullLife | QueueLife) -> str:
+    return f"{_PATH}.slice_chips" if isinstance(life, QueueLife) else "reliability.slice_chips"
 
 
 def _allocation(
-    life: LifeSpec, kind: str, *, is_torus: bool, unit: str
+    life: FullLife | QueueLife, kind: str, *, is_torus: bool, unit: str
 ) -> Literal["ocs", "static", "servers"]:
     """Inside a cube nothing is re-wired: slices of servers have fixed places there."""
     if is_torus and unit == "server":
@@ -82,7 +93,9 @@ def _allocation(
     return "ocs" if kind == "ocs_pod" else "static" if is_torus else "servers"
 
 
-def _policy(spec: ReliabilitySpec, life: LifeSpec, allocation: str, scope: str, recover_from: str) -> Policy:
+def _policy(
+    spec: ReliabilitySpec, life: FullLife | QueueLife, allocation: str, scope: str, recover_from: str
+) -> Policy:
     wiring_s = spec.bring_up_s if allocation == "ocs" else 0.0
     restart_s = spec.restart_s if scope == "job" else life.host_restart_s
     return Policy(
@@ -100,7 +113,7 @@ def _policy(spec: ReliabilitySpec, life: LifeSpec, allocation: str, scope: str, 
 
 def _parts(
     spec: ReliabilitySpec,
-    life: LifeSpec,
+    life: FullLife | QueueLife,
     server: Server,
     fabric: Fabric,
     *,
@@ -133,7 +146,7 @@ def _parts(
         part("chip", chips, life.chip_mtbf_s),
         part(
             "link",
-            fabric.link_count,
+            sum(length > 1 for length in fabric.shape) * chips if is_torus else fabric.link_count,
             _rate(life.link_mtbf_s, LINK_MTBF_S if is_torus else None),
             slows=life.fault_tolerant_routing,
         ),
@@ -198,9 +211,9 @@ def _refuse_what_does_not_fit(
         )
 
 
-def _refuse_what_takes_too_long(life: LifeSpec, parts: tuple[Part, ...]) -> None:
+def _refuse_what_takes_too_long(life: FullLife | QueueLife, parts: tuple[Part, ...]) -> None:
     failures = sum(one.count / one.mtbf_s for one in parts) * life.duration_s
-    jobs = life.duration_s / life.jobs.interarrival_s if life.jobs else 0
+    jobs = life.duration_s / life.interarrival_s if isinstance(life, QueueLife) else 0
     ratio = max(failures / MOST_FAILURES, jobs / MOST_JOBS)
     if ratio > 1:
         raise InputError.at(

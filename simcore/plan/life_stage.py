@@ -45,7 +45,7 @@ def lived(plan: Plan) -> Lived | None:
         return None
     lives = [inputs.life(seed) for seed in _seeds(plan)]
     first = lives[0]
-    runs = [life_metrics(life, is_queued=inputs.stream is not None, rewires=inputs.rewires) for life in lives]
+    runs = [life_metrics(life, is_queued=inputs.is_queued, rewires=inputs.rewires) for life in lives]
     metrics = mean_metrics(runs)
     return Lived(
         metrics=metrics,

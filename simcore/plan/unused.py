@@ -15,6 +15,7 @@ from typing import Any, Final
 from simcore.errors import Message
 from simcore.fabric import Fabric
 from simcore.plan.chip_pools import idle_pools
+from simcore.plan.life_unused import unused_in_life
 from simcore.plan.requests import is_drawn
 from simcore.scenario import Scenario
 from simcore.workload.arrivals import ArrivalPreset
@@ -96,6 +97,7 @@ def unused_inputs(scenario: Scenario, fabric: Fabric) -> list[Message]:
         *_slice_inputs(scenario),
         *_single_tier(scenario, fabric),
         *_no_circuits(scenario, fabric),
+        *unused_in_life(scenario.reliability.life, fabric),
         *_given_availability(scenario),
         *_own_rate(scenario),
         *idle_pools(scenario),
@@ -172,7 +174,7 @@ def _differs(sessions: Sessions, key: str) -> bool:
 def _nothing_random(scenario: Scenario) -> Iterator[Message]:
     """Replications of what no seed changes."""
     workload = scenario.workload
-    if scenario.run.replications == 1:
+    if scenario.run.replications == 1 or scenario.reliability.life is not None:
         return
     if workload.kind != "serving":
         yield Message(

@@ -6,6 +6,7 @@ of a restart, and fixed against re-wired places.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -22,10 +23,10 @@ from simcore.reliability.life_draws import (
     endless_jobs,
     maintenance_windows,
 )
-from simcore.reliability.life_spec import JobStream, Maintenance
+from simcore.reliability.life_spec import FullLife, QueueLife
 from simcore.reliability.life_state import Policy
 
-SPARE_COUNTS: Final = (0, 1, 2, 4, 8, 16)
+FEWEST_SPARES: Final = 8  # as far as a comparison of spares goes at least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +39,15 @@ class LifeInputs:
     parts: tuple[Part, ...]
     policy: Policy
     scopes: Mapping[str, Policy]  # the same with each scope of restart
-    is_torus: bool  # fixed and re-wired places are both possible
+    allocations: Mapping[str, Policy]  # the same with fixed and with re-wired places, where both are possible
     rewires: bool
-    maintenance: Maintenance | None
-    stream: JobStream | None
+    spec: FullLife | QueueLife
     job_units: tuple[int, ...]  # by size
     intervals_s: tuple[float, ...]  # between checkpoints, by size
+
+    @property
+    def is_queued(self) -> bool:
+        return isinstance(self.spec, QueueLife)
 
     @property
     def full_count(self) -> int:
@@ -72,22 +76,22 @@ class LifeInputs:
         return [replace(part, count=round(part.count * ratio)) for part in self.parts]
 
     def _windows(self, unit_count: int) -> Windows:
-        said = self.maintenance or Maintenance(period_s=self.policy.duration_s)
         return maintenance_windows(
-            period_s=said.period_s,
-            window_s=said.window_s,
-            fraction=said.host_fraction,
+            period_s=self.spec.maintenance_period_s or self.policy.duration_s,
+            window_s=self.spec.maintenance_window_s,
+            fraction=self.spec.maintenance_fraction,
             unit_count=unit_count,
             duration_s=self.policy.duration_s,
         )
 
     def _jobs(self, seed: int) -> Jobs:
-        if self.stream is None:
+        spec = self.spec
+        if isinstance(spec, FullLife):
             return endless_jobs(self.full_count, unit_count=self.job_units[0], interval_s=self.intervals_s[0])
         return arriving_jobs(
-            interarrival_s=self.stream.interarrival_s,
-            work_s=self.stream.work_s,
-            work_cv=self.stream.work_cv,
+            interarrival_s=spec.interarrival_s,
+            work_s=spec.work_s,
+            work_cv=spec.work_cv,
             unit_counts=self.job_units,
             intervals_s=self.intervals_s,
             duration_s=self.policy.duration_s,
@@ -96,18 +100,19 @@ class LifeInputs:
 
     def spare_rows(self, seed: int) -> list[dict[str, Any]]:
         """The jobs of a full cluster, with units on top of what they need; the same failures throughout."""
-        if self.stream is not None:
+        if self.is_queued:
             return []
         need = self.full_count * self.job_units[0]
+        counts = self._spare_counts()
         lives = {
             spares: self._life(
                 seed,
                 need + spares,
-                need + max(SPARE_COUNTS),
+                need + counts[-1],
                 self.policy._replace(spare_count=0, is_aligned=False),
                 self._jobs(seed),
             )
-            for spares in SPARE_COUNTS
+            for spares in counts
         }
         return [
             {
@@ -121,18 +126,22 @@ class LifeInputs:
             for spares, life in lives.items()
         ]
 
+    def _spare_counts(self) -> list[int]:
+        """None, one, and doubled until there are three times as many as are down in the mean."""
+        down = sum(
+            part.count * part.span * part.mttr_s / part.mtbf_s for part in self.parts if not part.slows
+        )
+        most = max(FEWEST_SPARES, 3 * down)
+        return [0, *(2**power for power in range(math.ceil(math.log2(most)) + 1))]
+
     def scope_rows(self, seed: int) -> list[dict[str, Any]]:
         """The life with each scope of restart."""
         return [{"scope": name} | _row(self.life(seed, policy)) for name, policy in self.scopes.items()]
 
     def allocation_rows(self, seed: int) -> list[dict[str, Any]]:
         """The life with places that are wired once, and with places that are wired anew."""
-        if not self.is_torus:
-            return []
-        ways = {"static": True, "ocs": False}
         return [
-            {"allocation": name} | _row(self.life(seed, self.policy._replace(is_aligned=aligned)))
-            for name, aligned in ways.items()
+            {"allocation": name} | _row(self.life(seed, policy)) for name, policy in self.allocations.items()
         ]
 
 

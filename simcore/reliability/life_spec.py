@@ -23,41 +23,44 @@ MOST_SIZES: Final = 8
 Rate = Literal["auto"] | Annotated[float, Field(gt=0, le=1e12)] | None
 
 
-class Maintenance(Spec):
-    """Every `period_s` all is served once, a share at a time, one share after the other."""
-
-    period_s: float = Field(default=90 * _DAY_S, gt=0, le=3650 * _DAY_S)
-    window_s: float = Field(default=4 * 3600.0, gt=0, le=30 * _DAY_S)
-    host_fraction: float = Field(default=0.125, gt=0, le=1)
-
-
-class JobStream(Spec):
-    """Jobs that come at random, each of one of the sizes, and end when their work is done."""
-
-    interarrival_s: float = Field(gt=0, le=3650 * _DAY_S)
-    work_s: float = Field(gt=0, le=3650 * _DAY_S)
-    work_cv: float = Field(default=1.0, ge=0, le=20)
-    slice_chips: tuple[Annotated[int, Field(ge=1, le=10_000_000)], ...] = Field(
-        min_length=1, max_length=MOST_SIZES
-    )
-
-
-class LifeSpec(Spec):
-    """A simulated life of the cluster; without `jobs` it is always full of slices of `reliability.slice_chips`."""
+class _Life(Spec):
+    """What both kinds of life have."""
 
     duration_s: float = Field(default=365 * _DAY_S, ge=3600, le=3650 * _DAY_S)
     allocation: Literal["auto", "ocs", "static", "servers"] = "auto"
-    repair_cv: float = Field(default=1.0, ge=0, le=10)
-    crew_count: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     restart_scope: Literal["job", "host"] = "job"
     host_restart_s: float = Field(default=60.0, ge=0, le=7 * _DAY_S)
     recover_from: Literal["checkpoint", "peer"] = "checkpoint"
     swap_s: float = Field(default=60.0, ge=0, le=7 * _DAY_S)
+    repair_cv: float = Field(default=1.0, ge=0, le=10)
+    crew_count: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     fault_tolerant_routing: bool = True
     link_slowdown_ratio: float = Field(default=1.05, ge=1, le=1000)
     chip_mtbf_s: Annotated[float, Field(gt=0, le=1e12)] | None = None
     link_mtbf_s: Rate = "auto"
     switch_mtbf_s: Rate = "auto"
     ocs_mtbf_s: Rate = "auto"
-    maintenance: Maintenance | None = None
-    jobs: JobStream | None = None
+    maintenance_period_s: Annotated[float, Field(gt=0, le=3650 * _DAY_S)] | None = None
+    maintenance_window_s: float = Field(default=4 * 3600.0, gt=0, le=30 * _DAY_S)
+    maintenance_fraction: float = Field(default=0.125, gt=0, le=1)
+
+
+class FullLife(_Life):
+    """The cluster is always full of slices of `reliability.slice_chips`."""
+
+    kind: Literal["always_full"] = "always_full"
+
+
+class QueueLife(_Life):
+    """Jobs come at random, each of one of the sizes, and end when their work is done."""
+
+    kind: Literal["queue"] = "queue"
+    slice_chips: tuple[Annotated[int, Field(ge=1, le=10_000_000)], ...] = Field(
+        default=(1024,), min_length=1, max_length=MOST_SIZES
+    )
+    interarrival_s: float = Field(default=_DAY_S, gt=0, le=3650 * _DAY_S)
+    work_s: float = Field(default=2 * _DAY_S, gt=0, le=3650 * _DAY_S)
+    work_cv: float = Field(default=1.0, ge=0, le=20)
+
+
+Life = Annotated[FullLife | QueueLife, Field(discriminator="kind")]

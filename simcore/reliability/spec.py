@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from simcore.reliability.life_spec import LifeSpec
+from simcore.reliability.life_spec import Life
 from simcore.spec import Spec
 
 ChipsAlong = Annotated[int, Field(ge=1, le=1024)]
@@ -62,7 +62,5 @@ class ReliabilitySpec(Spec):
     jobs: tuple[SliceJob, ...] = Field(
         default=(), max_length=64, description="slices that the optical switches join; none: as many as fit"
     )
-    life: LifeSpec | None = Field(
-        default=None, description="a simulated life of the cluster; none by default"
-    )
+    life: Life | None = Field(default=None, description="a simulated life of the cluster; none by default")
     shocks: tuple[()] = Field(default=(), description="timeline of shocks; none is simulated here")

@@ -64,6 +64,7 @@ def msgids() -> set[str]:
 def _choices() -> Iterator[str]:
     """What a select of the form offers, but for names of the catalog and of number formats."""
     documents: list[dict[str, Any]] = [{"name": "x"}, {"name": "x", "workload": {"kind": "training"}}]
+    documents.append({"name": "x", "reliability": {"life": {"kind": "queue"}}})
     documents += [{"name": "x", "topology": {"kind": kind.default}} for kind in _kinds("topology")]
     for document in documents:
         for field in outline(document).fields:

@@ -284,3 +284,32 @@ def test_s9_without_a_second_turn_only_the_system_prompt_recurs(planner):
     )
     assert tiered["memory.prefix_hit_fraction.host_dram"] < 0.01
     assert tiered["serving.ttft_s.mean"] > 0.95 * alone["serving.ttft_s.mean"]
+
+
+# ---- S12: what a year of failures leaves of a pod
+
+
+@pytest.fixture(scope="module")
+def s12(planner):
+    told = story("s12-spares-and-restarts")
+    return [planner.result({}, dict(document)) for document in (told.baseline, told.variant)]
+
+
+def test_s12_re_wiring_keeps_most_of_the_year(s12):
+    fixed, rewired = (found.metrics["reliability.life.goodput_fraction"] for found in s12)
+    assert fixed == pytest.approx(0.30, abs=0.03)
+    assert rewired == pytest.approx(0.80, abs=0.02)
+
+
+def test_s12_small_spare_pools_recover_most(s12):
+    kept = {row["spare_count"]: row["job_time_fraction"] for row in s12[1].tables["life_spares"]}
+    assert [kept[spares] for spares in (0, 1, 2, 4)] == pytest.approx([0.32, 0.63, 0.79, 0.85], abs=0.015)
+    assert kept[4] - kept[0] > 0.95 * (max(kept.values()) - kept[0])
+
+
+def test_s12_restarts_weigh_most_once_spares_hold(s12):
+    scopes = {row["scope"]: row for row in s12[1].tables["life_scopes"]}
+    assert scopes["host"]["goodput_fraction"] == pytest.approx(0.83, abs=0.015)
+    assert scopes["peer"]["goodput_fraction"] == pytest.approx(0.88, abs=0.015)
+    job = scopes["job"]
+    assert job["restart_fraction"] + job["rework_fraction"] > job["repair_fraction"] + job["stranded_fraction"]
