@@ -14,6 +14,16 @@ from explorer.charts.style import Cell, Chart, Result, Table
 SHOWN: Final = 12
 _LARGEST: Final = 30.0  # px, the mark of all links of a layer
 _SMALLEST: Final = 5.0
+_IN_SIGHT: Final = 50.0  # per cent, from which on the axis reaches to a full link
+_FULL: Final = {
+    "type": "line",
+    "x0": 100,
+    "x1": 100,
+    "y0": 0,
+    "y1": 1,
+    "yref": "paper",
+    "line": {"color": "var(--worse)", "dash": "4px,3px"},
+}
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -143,25 +153,18 @@ def _figure(rows: Rows) -> dict[str, Any]:
     for row in rows:
         totals[row["layer"]] = totals.get(row["layer"], 0) + int(row["link_count"])
     names = list(dict.fromkeys(_layer_name(row) for row in rows))
-    highest = max(float(row["high_fraction"]) for row in rows)
+    top = 100 * max(float(row["high_fraction"]) for row in rows)
+    in_sight = top >= _IN_SIGHT
     marks = [
         _marks([row for row in rows if _resource(row) == one], totals, one) for one in ("scaleup", "scaleout")
     ]
-    limit = {
-        "type": "line",
-        "x0": 100,
-        "x1": 100,
-        "y0": 0,
-        "y1": 1,
-        "yref": "paper",
-        "line": {"color": "var(--worse)"},
-    }
+    right = max(100.0, top) if in_sight else top
     return style.figure(
         [trace for trace in marks if trace["x"]],
-        x=style.axis(range=[-2.0, max(103.0, highest * 106)], ticksuffix=" %", nticks=6),
+        x=style.axis(range=[-0.06 * right, 1.06 * right], ticksuffix=" %", nticks=6),
         y=style.axis(type="category", categoryorder="array", categoryarray=names[::-1], showgrid=True),
         margin={"l": 130, "r": 16, "t": 8, "b": 36},
-        shapes=[limit],
+        shapes=[_FULL] if in_sight else [],
     )
 
 

@@ -82,3 +82,10 @@ def test_the_hottest_links_say_how_many_are_like_them():
 def test_without_traffic_there_is_no_chart():
     assert link_loads.histogram({"tables": {}}) is None
     assert link_loads.hottest({"tables": {"link_loads": [], "hottest_links": []}}) is None
+
+
+def test_the_line_of_a_full_link_is_drawn_where_loads_come_near_it():
+    near = {**RESULT["tables"]["link_loads"][2], "low_fraction": 0.7, "high_fraction": 0.8}
+    busy = {"tables": {**RESULT["tables"], "link_loads": [near]}}
+    assert link_loads.histogram(RESULT).body["layout"]["shapes"] == []
+    assert link_loads.histogram(busy).body["layout"]["shapes"][0]["x0"] == 100
