@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.errors import InfeasibleError
-from simcore.fabric import Clos, OcsPod, RailOnly, RailOptimized, Torus
+from simcore.fabric import Clos, Dragonfly, HyperX, OcsPod, RailOnly, RailOptimized, SlimFly, Torus
 from simcore.fabric.media import link_layers
 from simcore.fabric.operations import EFFORTS, WORKS, operation_rows, operation_terms
 from simcore.fabric.specs import TRANSCEIVER_CONVENTIONS
@@ -23,6 +23,10 @@ SPECS = {
     "islands": RailOnly(radix=16, tiers=1),
     "torus": Torus(),
     "pod": OcsPod(),
+    "planes": Clos(radix=16, planes=2),
+    "dragonfly": Dragonfly(radix=16),
+    "slim fly": SlimFly(radix=16),
+    "hyperx": HyperX(radix=16),
 }
 
 
