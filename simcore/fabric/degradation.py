@@ -1,7 +1,8 @@
 """What is left of a damaged fabric: shares of the capacity of cables and NICs.
 
 A link is named by its ends, `leaf 3 → spine 1` or `chip 5 → leaf 0`; all parallel cables between the two are meant,
-in both directions, as when a bundle is cut. A switch takes all its cables with it, and the NICs below it.
+in both directions and in every plane, as when a bundle is cut. A switch takes all its cables with it, and the NICs
+below it.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.errors import InputError
-from simcore.fabric import Clos
+from simcore.fabric import Torus
 from simcore.fabric.network import Network, network_of
 from simcore.fabric.routing import ROUTINGS, Routing, link_loads, paths_of
 from simcore.fabric.specs import Degraded
@@ -257,9 +257,32 @@ def test_islands_do_not_reach_each_other() -> None:
     ]
 
 
-def test_planes_share_a_nic_and_each_has_its_own_cables() -> None:
-    found = network_of(built(Clos(radix=16), 128))
-    classes = link_loads(found, flows((0, 8, 1e6), group=1), routing="ecmp").class_bytes
+def test_classes_are_counted_apart() -> None:
+    classes = link_loads(NETWORKS["two tiers"], flows((0, 8, 1e6), group=1), routing="ecmp").class_bytes
     assert TRAFFIC_CLASSES[1] == "inter_domain"
     assert classes[0].sum() == classes[2].sum() == 0
     assert classes[1].sum() > 0
+
+
+def test_planes_share_a_nic_and_each_has_its_own_cables() -> None:
+    """Half the rate on each of twice as many cables, all of it at the NIC."""
+    found, one = NETWORKS["two planes"], NETWORKS["two tiers, part-filled"]
+    assert len(found.cables.tail) == 2 * len(one.cables.tail)
+    assert found.cables.capacity_bytes_per_s.sum() == pytest.approx(one.cables.capacity_bytes_per_s.sum())
+    nic = slice(found.first_nic, found.first_cable)
+    assert found.capacity_bytes_per_s[nic] == pytest.approx(one.capacity_bytes_per_s[nic])
+
+
+@pytest.mark.parametrize(("shape", "gain"), [((4, 4, 8), 96 / 55), ((4, 8, 8), 32 / 23)])
+def test_a_twist_speeds_up_an_all_to_all_as_published(shape: tuple[int, ...], gain: float) -> None:
+    """The bounds of facts F32 and F33, from loads of even ECMP (TPU v4, arXiv 2304.01433: 1.63 and 1.31 measured)."""
+    chips = int(np.prod(shape))
+    straight, twisted = (
+        link_loads(
+            network_of(built(Torus(shape=shape, twisted=is_twisted), chips)),
+            all_to_all(chips),
+            routing="ecmp",
+        ).moved_bytes.max()
+        for is_twisted in (False, True)
+    )
+    assert straight / twisted == pytest.approx(gain, rel=1e-9)
