@@ -22,6 +22,7 @@ from simcore.catalog.types import Chip, Server
 from simcore.cost import CostModel, EconomicsSpec, cost_model, switch_for
 from simcore.errors import Message, TrimtabError
 from simcore.fabric import AnyTopology, Fabric, build_fabric
+from simcore.fabric.direct import check_wired
 from simcore.fabric.flows import completion
 from simcore.fabric.network import network_of
 from simcore.fabric.routing import default_routing, link_loads
@@ -117,6 +118,7 @@ def _candidate(
             fabric = build_fabric(
                 spec, chip_count=chip_count, server=server, scaleup_bytes_per_s=chip.scaleup_bytes_per_s
             )
+            check_wired(fabric)
         except TrimtabError as error:
             refused = error.message
     if refused is not None:

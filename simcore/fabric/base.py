@@ -186,6 +186,11 @@ class Fabric:
         return sum(tier.switch_count for tier in self.tiers)
 
     @property
+    def is_wired(self) -> bool:
+        """Not where a direct network is counted by formula and no graph of it is known."""
+        return not self.endpoints_per_switch or self.switch_count == 1 or len(self.switch_edges) > 0
+
+    @property
     def link_count(self) -> int:
         return sum(segment.link_count for segment in self.segments)
 

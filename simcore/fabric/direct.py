@@ -95,6 +95,16 @@ def check_pairs(pairs: int, *, path: str) -> None:
         )
 
 
+def check_wired(fabric: Fabric) -> None:
+    """Loads and pictures need the graph, which counting does not."""
+    if not fabric.is_wired:
+        raise InfeasibleError.at(
+            "topology",
+            "fabric.no_graph",
+            "this network is counted by formula and no graph of it is known; choose one that can be built",
+        )
+
+
 def finish(
     spec: NetworkSpec,
     site: Site,

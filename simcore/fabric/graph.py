@@ -17,6 +17,7 @@ import networkx as nx
 
 from simcore.errors import InfeasibleError
 from simcore.fabric.base import TIER_NAMES, Fabric, Plane
+from simcore.fabric.direct import check_wired
 from simcore.fabric.lattice import best_shape
 from simcore.fabric.wiring import lattice_wires
 
@@ -160,12 +161,7 @@ def _link(graph: nx.Graph[Any], lower: str, upper: str, kind: str) -> None:
 
 
 def _direct_graph(fabric: Fabric) -> nx.Graph[Any]:
-    if fabric.switch_count > 1 and not len(fabric.switch_edges):
-        raise InfeasibleError.at(
-            "topology",
-            "fabric.no_graph",
-            "this network is counted by formula and no graph of it is known; choose one that can be built",
-        )
+    check_wired(fabric)
     graph: nx.Graph[Any] = nx.Graph()
     graph.add_nodes_from((f"switch-{index}" for index in range(fabric.switch_count)), kind="switch")
     for endpoint in range(fabric.endpoint_count):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from simcore.fabric.attachment import switches_of_endpoints
 from simcore.fabric.base import Fabric, Medium
+from simcore.fabric.direct import check_wired
 from simcore.fabric.lattice import best_shape
 from simcore.fabric.links import Layer, Vertices
 from simcore.fabric.wiring import clos_wires, filled, lattice_wires
@@ -111,6 +112,7 @@ def _medium(fabric: Fabric, ends: set[str]) -> Medium:
 
 def _direct(fabric: Fabric) -> Laid:
     """Switches side by side; both directions of a cable are of one layer, local or global where groups are."""
+    check_wired(fabric)
     near, far = np.repeat(fabric.switch_edges, fabric.switch_edge_links, axis=0).T
     group = fabric.chosen.get("a", 0) if fabric.kind == "dragonfly" else 0
     crosses = (near // group != far // group).astype(np.int64) if group else np.zeros_like(near)

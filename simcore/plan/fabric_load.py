@@ -39,9 +39,9 @@ class FabricLoad:
 
 
 def fabric_load(plan: Plan) -> FabricLoad | None:
-    """None where nothing moves between chips."""
+    """None where nothing moves between chips, or where no graph of the fabric is known."""
     traffic = traffic_of(plan)
-    if traffic is None:
+    if traffic is None or not plan.fabric.is_wired:
         return None
     network = network_of(plan.fabric)
     routing = default_routing(network)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, get_args
 
 import networkx as nx
@@ -17,35 +18,50 @@ from simcore.fabric import (
     Fabric,
     HyperX,
     NetworkSpec,
+    OcsPod,
     RailOptimized,
     SlimFly,
+    Torus,
     full_graph,
 )
 from tests.simcore.fabric.fabrics import SERVER, built
 
 KINDS: tuple[type[AnyTopology], ...] = get_args(AnyTopology)
-DIRECT = [Dragonfly, SlimFly, HyperX]
-UNHURRIED = settings(deadline=None, max_examples=40)
-
-
-COUNTS = st.integers(SERVER.chips_per_server + 1, 400)
+DIRECT: tuple[type[AnyTopology], ...] = (Dragonfly, SlimFly, HyperX)
+LATTICES: tuple[type[AnyTopology], ...] = (Torus, OcsPod)
+UNHURRIED = settings(deadline=None, max_examples=60)
+COUNTS = st.integers(SERVER.chips_per_server + 1, 300)
+AUTO_OR = {limit: st.one_of(st.just("auto"), st.integers(1, limit)) for limit in (3, 4, 6, 12)}
+OWN: dict[type[AnyTopology], dict[str, st.SearchStrategy[Any]]] = {
+    Clos: {"planes": st.integers(1, 3)},
+    RailOptimized: {"planes": st.integers(1, 3)},
+    Dragonfly: {"p": AUTO_OR[4], "a": AUTO_OR[6], "h": AUTO_OR[3], "g": AUTO_OR[12]},
+    SlimFly: {"q": st.sampled_from(["auto", 3, 4, 5, 7, 9]), "p": AUTO_OR[6]},
+    HyperX: {
+        "sizes": st.one_of(st.just("auto"), st.lists(st.integers(1, 6), min_size=1, max_size=4)),
+        "links_per_pair": st.integers(1, 3),
+    },
+}
 
 
 @st.composite
-def specs(draw: st.DrawFn, kinds: list[type[AnyTopology]]) -> AnyTopology:
+def specs(draw: st.DrawFn, kinds: Sequence[type[AnyTopology]]) -> AnyTopology:
     """Small switches, each chip a scale-up domain of its own where the kind has domains."""
     kind = draw(st.sampled_from(kinds))
     if not issubclass(kind, NetworkSpec):
-        return kind()
-    return kind(radix=2 * draw(st.integers(2, 8)), hb_domain_size=1)
+        return kind(twisted="auto")
+    own = {key: draw(values) for key, values in OWN.get(kind, {}).items()}
+    return kind(radix=2 * draw(st.integers(2, 12)), hb_domain_size=1, **own)
 
 
 def tried(spec: AnyTopology, count: int) -> Fabric:
     try:
-        return built(spec, count)
+        fabric = built(spec, count)
     except InfeasibleError:
         assume(False)
         raise
+    assume(fabric.endpoint_count + fabric.switch_count < 1500)
+    return fabric
 
 
 def is_chip(graph: nx.Graph[Any], vertex: Any) -> bool:
@@ -65,21 +81,23 @@ def hops_of(graph: nx.Graph[Any]) -> dict[int, float]:
 
 
 @UNHURRIED
-@given(specs([kind for kind in KINDS if kind.__name__ != "OcsPod"]), COUNTS)
+@given(specs(KINDS), COUNTS)
 def test_vertices_links_and_ports_are_those_counted(spec: AnyTopology, count: int) -> None:
     fabric = tried(spec, count)
     graph = full_graph(fabric)
     assert nx.is_connected(graph)
     assert graph.number_of_nodes() == fabric.endpoint_count + fabric.switch_count
-    assert sum(data["link_count"] for _, _, data in graph.edges(data=True)) == fabric.link_count
+    fibres = sum(segment.link_count for segment in fabric.segments if segment.upper == "ocs")
+    links = fabric.link_count - fibres // 2  # two fibres join two chips
+    assert sum(data["link_count"] for _, _, data in graph.edges(data=True)) == links
     for vertex, ports in graph.degree(weight="link_count"):
         if fabric.tiers:
-            assert ports <= (1 if is_chip(graph, vertex) else fabric.tiers[0].radix)
+            assert ports <= (getattr(spec, "planes", 1) if is_chip(graph, vertex) else fabric.tiers[0].radix)
 
 
 @UNHURRIED
-@given(specs(list(DIRECT)), COUNTS)
-def test_hops_of_a_direct_network_are_those_of_its_graph(spec: AnyTopology, count: int) -> None:
+@given(specs((*DIRECT, *LATTICES)), COUNTS)
+def test_hops_are_those_of_the_graph(spec: AnyTopology, count: int) -> None:
     fabric = tried(spec, count)
     assert dict(fabric.hop_histogram) == pytest.approx(hops_of(full_graph(fabric)))
 
@@ -91,7 +109,28 @@ def test_hops_of_a_full_tree_are_those_of_its_graph(kind: type[Any], radix: int,
 
 
 @UNHURRIED
-@given(specs(list(DIRECT)), COUNTS)
+@given(specs(DIRECT), COUNTS)
+def test_far_endpoints_have_the_paths_that_are_counted(spec: AnyTopology, count: int) -> None:
+    """Of all switches that are the farthest from the first, the one with the fewest paths has those counted."""
+    fabric = tried(spec, count)
+    graph = nx.Graph()
+    graph.add_nodes_from(range(fabric.switch_count))
+    for (near, far), links in zip(
+        fabric.switch_edges.tolist(), fabric.switch_edge_links.tolist(), strict=True
+    ):
+        graph.add_edge(near, far, links=links)
+    hops = nx.single_source_shortest_path_length(graph, 0)
+    ways = {0: 1}
+    for vertex in sorted(hops, key=hops.__getitem__)[1:]:
+        nearer = [other for other in graph[vertex] if hops[other] == hops[vertex] - 1]
+        ways[vertex] = sum(ways[other] * graph[vertex][other]["links"] for other in nearer)
+    fewest = min(ways[vertex] for vertex in hops if hops[vertex] == max(hops.values()))
+    assert fewest == fabric.terms["fabric.path_count"].value
+    assert 1 <= fabric.terms["fabric.disjoint_path_count"].value <= fewest
+
+
+@UNHURRIED
+@given(specs(DIRECT), COUNTS)
 def test_no_balanced_cut_is_found_that_meets_fewer_links_than_the_bisection(
     spec: AnyTopology, count: int
 ) -> None:

@@ -113,3 +113,10 @@ def test_one_chip_has_no_traffic_and_no_stage():
     one = plan(Scenario.parse({"name": "one", "hardware": {"chip_count": 1}}))
     simulate(one, lambda kind, payload: stages.append(payload.get("stage")))
     assert "fabric" not in stages
+
+
+def test_a_network_that_is_only_counted_has_no_loads():
+    """No graph of a Slim Fly of q = 12 is known."""
+    found = planned({**TRAINING, "topology": {"kind": "slim_fly", "q": 12, "radix": 32}})
+    assert fabric_load(found) is None
+    assert "fabric.no_such_graph" in {warning.code for warning in found.warnings}

@@ -108,6 +108,25 @@ def test_a_change_of_kind_keeps_the_keys_that_both_kinds_have():
     assert warnings == []
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "kept", "dropped"),
+    [
+        ({"kind": "clos", "radix": 48, "planes": 2}, "dragonfly", {"radix": 48}, ["planes"]),
+        ({"kind": "dragonfly", "radix": 48, "p": 4, "a": 8, "g": 3}, "slim_fly", {"radix": 48, "p": 4}, ["a", "g"]),
+        ({"kind": "slim_fly", "q": 5, "p": 4}, "hyperx", {"p": 4}, ["q"]),
+        ({"kind": "hyperx", "sizes": [4, 4], "links_per_pair": 2}, "clos", {}, ["links_per_pair", "sizes"]),
+        ({"kind": "torus", "shape": [4, 4, 8], "dimensions": 3, "twisted": True}, "ocs_pod",
+         {"shape": [4, 4, 8], "twisted": True}, ["dimensions"]),
+        ({"kind": "ocs_pod", "generation": "tpu-v4"}, "torus", {}, ["generation"]),
+    ],
+)  # fmt: skip
+def test_a_change_between_topologies_keeps_what_both_have(before, after, kept, dropped):
+    document, warnings = apply_overrides({"name": "x", "topology": before}, {"topology.kind": after})
+    Scenario.parse(document)
+    assert document["topology"] == {"kind": after, **kept}
+    assert sorted(warning.path for warning in warnings) == [f"topology.{key}" for key in dropped]
+
+
 def test_a_change_of_kind_works_where_the_section_was_a_default():
     document, warnings = apply_overrides(
         {"name": "x"}, {"workload.arrivals.kind": "closed_loop", "workload.arrivals.concurrency": 8}
