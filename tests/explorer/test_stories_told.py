@@ -12,7 +12,9 @@ from simcore.scenario.stories import stories
 pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.parametrize("slug", ["s2-double-hbm", "s4-paged-kv", "s6-nvlink-pcie", "s7-flash-attention"])
+@pytest.mark.parametrize(
+    "slug", ["s2-double-hbm", "s4-paged-kv", "s6-nvlink-pcie", "s7-flash-attention", "s10-moe-all-to-all"]
+)
 def test_a_story_says_what_to_look_at_and_where_it_is_from(slug: str, as_nobody: Client) -> None:
     answer = as_nobody.post(f"/stories/{slug}/")
     page = html.unescape(as_nobody.get(answer["Location"]).content.decode()).replace("\u00a0", " ")
