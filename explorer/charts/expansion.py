@@ -98,7 +98,6 @@ def layer_label(layer: str) -> str:
     """Many of a layer."""
     names = {
         "server": _("Scale-up domains"),
-        "chip": _("Chips"),
         "leaf": _("Leaf switches"),
         "spine": _("Spine switches"),
         "core": _("Core switches"),

@@ -22,7 +22,8 @@ _SHADES: Final = {
     "optical_30m": "seq-2",
     "copper": "seq-1",
 }
-_DARK: Final = frozenset({"seq-5", "seq-4"})
+# The ramp runs the other way in the dark: its light end takes the ink of the page there.
+_INK: Final = {"seq-5": "on-d", "seq-4": "on-d", "seq-2": "strong", "seq-1": "strong"}
 _PARTS: Final = ("switch", "ocs", "cable", "module", "fibre")
 
 
@@ -124,7 +125,7 @@ def _segment(row: Row, left: float, width: float) -> Segment:
         left=round(left, 3),
         width=round(width, 3),
         text=tier_label(str(row["tier"])) if width > _NARROW else "",
-        on="on-d" if shade in _DARK else "on-l",
+        on=_INK.get(shade, "on-l"),
         hatched=False,
     )
 
@@ -137,7 +138,7 @@ def tier_label(tier: str) -> str:
         "core": _("Core"),
         "rail": _("Rail"),
         "ocs": _("Optical switches"),
-        "chip": _("Chips"),
+        "chip": _("Chip"),
     }
     return names.get(tier) or wording.capitalised(tier.replace("_", " "))
 
