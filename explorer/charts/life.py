@@ -179,7 +179,7 @@ def chip_time(result: Result | None) -> Chart | None:
                 (Cell(text=causes()[name], key=_MARKS[name]), Cell(text=style.percent(share, digits=2)))
                 for name, share in shares.items()
             ),
-            total=style.text_cells(_("Sum"), style.percent(sum(shares.values()))),
+            total=style.text_cells(_("Sum"), style.percent(sum(shares.values()), digits=0)),
         ),
     )
 
