@@ -103,6 +103,8 @@ def _grid(rows: Rows, column: str, width: int, failed: int) -> dict[str, Any]:
     shades = [_FREE, *(_JOB_COLOURS[job % len(_JOB_COLOURS)] for job in range(jobs)), _FAILED]
     return {
         "type": "heatmap",
+        "x": list(range(width)),
+        "y": list(range(math.ceil(len(rows) / width))),
         "z": _folded([*codes, *[None] * pad], width),
         "text": _folded([*texts, *[""] * pad], width),
         "customdata": _folded([*range(len(rows)), *[None] * pad], width),
@@ -176,8 +178,8 @@ def switches(result: Result | None) -> Chart | None:
         slug="circuit-switches",
         title=title,
         axis=_(
-            "Which cube's + face (across) is joined to which cube's − face (up), after the failure; the 16 switches "
-            "of a dimension carry the same pattern"
+            "Which cube's + face (across) is joined to which cube's − face (up), after the failure, on the switches of "
+            "each dimension, by number; its 16 carry the same pattern"
         ),
         summary=title,
         source=_("Port 2c is the + face of cube c, port 2c + 1 its − face; rings mark circuits that moved"),
@@ -200,11 +202,7 @@ def _switches_figure(rows: Rows) -> dict[str, Any]:
         data.append(_points(pairs, axis) | on)
         data.append(_points(moved, axis) | on | {"marker": _ring()})
         span = [place * 0.35, place * 0.35 + 0.3]
-        text = _("%(axis)s: switches %(first)s–%(last)s") % {
-            "axis": axis,
-            "first": place * POSITIONS + 1,
-            "last": (place + 1) * POSITIONS,
-        }
+        text = f"{axis}: {place * POSITIONS + 1}–{(place + 1) * POSITIONS}"
         ends = [-1, len(rows)]
         layout[f"xaxis{number}"] = style.axis(
             domain=span, anchor=f"y{number}", title={"text": text}, range=ends, nticks=5

@@ -5,8 +5,9 @@ of components that a flow crosses x times, out of n on the pair's paths, is to b
 of paths × n × rate), and whoever looks must go through all n. Over pairs of every distance (share f):
 `suspects = Σ f·x·r·n / Σ f·x·r`. Fault visibility is `1 / suspects`: 1 where the symptom names its cause.
 Folded Clos, up ports u per tier: a path that turns at tier t crosses 2 switches of each lower tier, of which
-2·Π u lie on its paths, and one of Π u at the top; on tori dimension-order routing takes one path, a chip and a
-link per hop; on direct networks the far pairs have the fabric's own path count, near ones one path.
+2·Π u lie on its paths, and one of Π u at the top, times the planes that an endpoint is on. On tori dimension-order
+routing takes one path, a chip and a link per hop. On direct networks the far pairs have the fabric's own path
+count, near ones one path.
 A probe that halves the suspects isolates one in `ceil(log2)` of them.
 Limits: one cause at a time; the symptom does not tell a NIC from a switch; the chips at both ends are trusted.
 """
@@ -67,8 +68,9 @@ def crossings(fabric: Fabric, hops: int, *, chips_per_server: int) -> Iterator[C
         yield Crossing(name="scale-up link", component="link", crossed_count=2, suspect_count=2)
     else:
         yield Crossing(name="NIC", component="nic", crossed_count=2, suspect_count=2)
-        yield Crossing(name="endpoint link", component="link", crossed_count=2, suspect_count=2)
-        yield from _clos(fabric, hops // 2) if fabric.planes else _direct(fabric, hops)
+        planes = fabric.segments[0].link_count / fabric.endpoint_count
+        yield Crossing(name="endpoint link", component="link", crossed_count=2, suspect_count=2 * planes)
+        yield from _clos(fabric, hops // 2, planes) if fabric.planes else _direct(fabric, hops)
 
 
 def _lattice(hops: int) -> Iterator[Crossing]:
@@ -79,10 +81,10 @@ def _lattice(hops: int) -> Iterator[Crossing]:
         )
 
 
-def _clos(fabric: Fabric, turn: int) -> Iterator[Crossing]:
-    """Up to tier `turn` and down again."""
+def _clos(fabric: Fabric, turn: int, planes: float) -> Iterator[Crossing]:
+    """Up to tier `turn` and down again, in any of the planes."""
     between = {segment.lower: segment.link_count for segment in fabric.segments}
-    spread = 1.0
+    spread = planes
     for level, tier in enumerate(fabric.tiers[:turn], start=1):
         sides = 1 if level == turn else 2
         most = min(float(tier.switch_count), sides * spread)

@@ -32,6 +32,10 @@ FABRICS: dict[str, tuple[dict[str, Any], int]] = {
     "rail only": ({"kind": "rail_only", "radix": 128, "hb_domain_size": 256}, 32_768),
     "torus": ({"kind": "torus"}, 512),
     "pod": ({"kind": "ocs_pod"}, 4096),
+    "dragonfly": ({"kind": "dragonfly", "radix": 16}, 1024),
+    "slim fly": ({"kind": "slim_fly", "radix": 32}, 2048),
+    "hyperx": ({"kind": "hyperx", "radix": 32}, 2048),
+    "four planes": ({"kind": "clos", "radix": 64, "planes": 4}, 2048),
     "one server": ({"kind": "clos"}, 8),
 }
 
@@ -81,6 +85,7 @@ def test_more_paths_hide_a_fault_better() -> None:
     )
     assert one <= 2 < two < three
     assert expected_suspects("rail only") < 2
+    assert expected_suspects("four planes") > two
 
 
 def test_switches_that_fail_more_often_bring_their_many_peers_into_the_line_up() -> None:

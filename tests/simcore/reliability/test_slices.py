@@ -68,6 +68,11 @@ def test_perfect_hosts_fill_the_grid() -> None:
     assert any_box_goodput(pod(0.0), 1024, draws=10, seed=1).mean_fraction == 0
 
 
+def test_cubes_held_back_leave_room_for_fewer_boxes() -> None:
+    held = SliceSystem(host_availability_fraction=1.0, spare_cube_count=1)
+    assert any_box_goodput(held, 1024, draws=10, seed=1).mean_fraction == 0.75
+
+
 def test_the_same_seed_draws_the_same() -> None:
     drawn = [any_box_goodput.__wrapped__(pod(0.99), 1024, draws=500, seed=seed) for seed in (1, 1, 2)]
     assert drawn[0] == drawn[1]
