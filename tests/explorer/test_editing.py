@@ -167,6 +167,16 @@ def test_an_edit_makes_a_revision_and_a_run(scenario: SavedScenario, as_alice: C
     assert run_of(scenario).status == "queued"
 
 
+def test_enter_in_a_field_presses_no_button_that_changes_another(
+    scenario: SavedScenario, as_alice: Client
+) -> None:
+    """The browser presses the form's first button: one without a name sends what is typed and nothing else."""
+    page = as_alice.get(f"/s/{scenario.pk}/").content.decode()
+    form = page[page.index('<form id="outline"') :]
+    first = form[form.index("<button") :]
+    assert "name=" not in first[: first.index(">")]
+
+
 def test_values_stay_as_they_were_typed(serving: SavedScenario, as_alice: Client) -> None:
     typed = {"hardware.chip_overrides.hbm_bytes_per_s": "6.7 TB/s", "workload.slo.ttft_s": "1500 ms"}
     as_alice.post(f"/s/{serving.pk}/edit/", typed)
