@@ -84,7 +84,7 @@ def quantisation(result: Result | None) -> tuple[Note, ...]:
     small, large = steps[0]
     text = _(
         "Only whole slices count: %(small)s chips keep %(less)s and %(large)s chips keep %(more)s, because with a "
-        "cube down one slice of either size still fits, and the larger one uses more of what is up."
+        "cube or server down one slice of either size still fits, and the larger one uses more of what is up."
     ) % {
         "small": f"{int(small['slice_chips']):,}",
         "less": style.percent(float(small["ocs_mean_fraction"])),
@@ -163,7 +163,10 @@ def spares(result: Result | None) -> Chart | None:
     return Chart(
         slug="slice-spares",
         title=title,
-        axis=_("Share of chips that are promised, and of time that all promised slices are up, by cubes held back"),
+        axis=_(
+            "Share of chips that are promised, and of time that all promised slices are up, by how many cubes or "
+            "servers are held back"
+        ),
         summary=title,
         source=_("Closed form: binomial over cubes; exact, nothing is simulated"),
         draw="plot",

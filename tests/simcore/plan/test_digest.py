@@ -73,6 +73,10 @@ CHANGES = {
     "serving.attention.kind": "naive",
     "serving.weights_dtype": "fp8",
     "reliability.host_availability_fraction": 0.9,
+    "reliability.failures_per_thousand_node_days_ratio": 3.0,
+    "reliability.mttr_s": 3600,
+    "reliability.bring_up_s": 60,
+    "reliability.jobs": [{"chips": 64}],
     "economics.pue": 1.1,
     "economics.price_book": "h100-sheet-2024-08",
 }
