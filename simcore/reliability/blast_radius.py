@@ -93,8 +93,10 @@ def _classes(fabric: Fabric, per_server: int, unit: int) -> Iterator[tuple[str, 
 
 def blast_radius_term(found: list[Exposure]) -> Term:
     """Chips lost by the failure of a component, the mean over failures."""
-    weighted = total(*(one.failures_per_hour * one.chip_count for one in found if one.chip_count))
-    every = total(*(one.failures_per_hour for one in found))
+    weighted = total(*(one.failures_per_hour * one.chip_count for one in found if one.chip_count)).named(
+        "lost_chip_count"
+    )
+    every = total(*(one.failures_per_hour for one in found)).named("failure_count")
     return (weighted / every).named("blast_radius_chip_count")
 
 

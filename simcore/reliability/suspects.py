@@ -141,8 +141,9 @@ def suspects(fabric: Fabric, scale: Term, *, chips_per_server: int) -> list[Susp
 
 def suspect_terms(found: list[Suspect]) -> Mapping[str, Term]:
     """Suspects expected after a symptom, and what that leaves of visibility."""
-    searched = total(*(one.searched for one in found))
-    expected = (searched / total(*(one.blame for one in found))).named("expected_suspect_count")
+    searched = total(*(one.searched for one in found)).named("searched_blame_count")
+    blame = total(*(one.blame for one in found)).named("blame_count")
+    expected = (searched / blame).named("expected_suspect_count")
     return {
         "reliability.expected_suspect_count": expected,
         "analysis.fault_visibility": (1 / expected).named("fault_visibility"),
