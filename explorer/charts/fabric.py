@@ -20,6 +20,8 @@ KPIS: Final = (
     "fabric.tiers",
     "fabric.diameter_hops",
     "fabric.mean_hops",
+    "fabric.path_count",
+    "fabric.disjoint_path_count",
     "fabric.bisection_bytes_per_s",
     "fabric.routing_adjacency_count",
     "fabric.all_to_all_slowdown_ratio",

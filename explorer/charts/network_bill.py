@@ -139,7 +139,13 @@ def tier_label(tier: str) -> str:
         "rail": _("Rail"),
         "ocs": _("Optical switches"),
         "chip": _("Chip"),
+        "switch": _("Switch"),
+        "local": _("Local links"),
+        "global": _("Global links"),
+        "between": _("Between switches"),
     }
+    if tier.startswith("dimension "):
+        return _("Dimension %(number)s") % {"number": tier.removeprefix("dimension ")}
     return names.get(tier) or wording.capitalised(tier.replace("_", " "))
 
 

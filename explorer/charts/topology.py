@@ -73,6 +73,17 @@ class Row:
     drawn: int
     top: float
     links_down: int = 0
+    links_among: int = 0
+
+    @property
+    def told(self) -> str:
+        """Switches of a direct network reach each other without a tier above."""
+        if not self.links_among:
+            return self.label
+        return _("%(tier)s, %(count)s links among them") % {
+            "tier": self.label,
+            "count": f"{self.links_among:,}",
+        }
 
 
 def picture(result: Result | None, *, slug: str = "topology", other: Result | None = None) -> Chart | None:
@@ -114,7 +125,8 @@ def _rows(
     kinds = {str(node["kind"]) for node in nodes}
     listed = [node for node in nodes if not (node["kind"] == "server" and "chip" in kinds)]
     ordered = sorted([*listed, *removed], key=lambda node: (_depth(node), -int(node["count"])))
-    below = _links_below(edges)
+    below = _links_by_upper_end([edge for edge in edges if edge["source"] != edge["target"]])
+    among = _links_by_upper_end([edge for edge in edges if edge["source"] == edge["target"]])
     rows = []
     for index, node in enumerate(ordered):
         kind, count = str(node["kind"]), int(node["count"])
@@ -127,6 +139,7 @@ def _rows(
                 drawn=min(_DRAWN.get(kind, 12), count) if count else _DRAWN.get(kind, 12),
                 top=26.0 + index * _ROW_PX,
                 links_down=below.get(str(node.get("id", kind)), 0),
+                links_among=among.get(str(node.get("id", kind)), 0),
             )
         )
     return rows
@@ -162,8 +175,8 @@ def _depth(node: Mapping[str, Any]) -> float:
     return -float(node.get("tier") or 0)
 
 
-def _links_below(edges: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Links by their upper end; an edge runs from the lower to the upper tier, and scale-up is not the fabric."""
+def _links_by_upper_end(edges: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """An edge runs from the lower to the upper tier, and scale-up is not the fabric."""
     found: dict[str, int] = {}
     for edge in edges:
         if edge.get("medium") != "scaleup":
@@ -179,7 +192,7 @@ def _picture(rows: Sequence[Row]) -> Picture:
     for index, row in enumerate(rows):
         line = row.top + 42 if row.kind in ("chip", "server") else row.top - 10
         words += [
-            Words(x=2.3, y=line, text=row.label, css="halo"),
+            Words(x=2.3, y=line, text=row.told, css="halo"),
             Words(x=97.7, y=line, text=f"{row.count:,}", css="cnt end halo"),
         ]
         boxes += _boxes(row)
@@ -300,7 +313,7 @@ def _table(rows: Sequence[Row]) -> Table:
     return Table(
         columns=(_("Tier"), _("Count"), _("Links below")),
         rows=tuple(
-            style.text_cells(row.label, f"{row.count:,}", f"{row.links_down:,}" if row.links_down else "–")
+            style.text_cells(row.told, f"{row.count:,}", f"{row.links_down:,}" if row.links_down else "–")
             for row in rows
         ),
     )

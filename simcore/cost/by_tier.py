@@ -103,7 +103,7 @@ def _link_lines(
     def line(item: Item, count: int, unit_usd: float | None, power_w: float = 0.0) -> TierLine:
         return TierLine(
             convention=convention,
-            tier=layer.upper,
+            tier=layer.tier,
             item=item,
             medium=layer.medium,
             count=count,

@@ -27,6 +27,7 @@ class LinkLayer:
 
     lower: str
     upper: str
+    tier: str  # what the links are named by: their kind, else their upper end
     link_count: int
     medium: LinkMedium
     module_count: int
@@ -42,6 +43,7 @@ def link_layers(fabric: Fabric, convention: TransceiverConvention | None = None)
             LinkLayer(
                 lower=segment.lower,
                 upper=segment.upper,
+                tier=segment.name or segment.upper,
                 link_count=segment.link_count,
                 medium=medium,
                 module_count=_modules(fabric, level, medium, counted),

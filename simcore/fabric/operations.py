@@ -113,7 +113,7 @@ def operation_rows(fabric: Fabric) -> list[dict[str, Any]]:
     if fabric.tiers:
         devices.append(("chip", "nic_port", fabric.endpoint_count))
     for layer in link_layers(fabric):
-        tier = layer.upper
+        tier = layer.tier
         devices += [(tier, "cable", layer.link_count), (tier, "optic", layer.module_count)]
         if layer.lower in switches and layer.upper in switches:
             devices.append((tier, "adjacency", layer.link_count))

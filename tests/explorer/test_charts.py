@@ -256,6 +256,24 @@ def test_removed_tiers_are_dashed() -> None:
     assert chart.title == "Rail-only: 256 switches join 32,768 chips, and nothing stands above them"
 
 
+def test_switches_that_are_joined_to_their_like_say_by_how_many_links() -> None:
+    """Those to the chips below stand beside the wires, those among the switches at their row."""
+    graph = {
+        "nodes": [
+            {"id": "chip", "kind": "chip", "count": 72, "tier": 0},
+            {"id": "switch", "kind": "switch", "count": 36, "tier": 1},
+        ],
+        "edges": [
+            {"source": "chip", "target": "switch", "link_count": 72, "medium": "optical"},
+            {"source": "switch", "target": "switch", "link_count": 90, "medium": "optical"},
+        ],
+    }
+    chart = topology.picture({**CLOS, "tables": {"quotient_graph": graph}})
+    assert chart is not None
+    words = {word.text for word in chart.body.words}
+    assert {"Switches, 90 links among them", "72 links"} <= words
+
+
 def test_the_picture_stays_inside_its_frame() -> None:
     for result in (CLOS, RAILS):
         chart = topology.picture(result)
