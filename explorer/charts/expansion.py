@@ -1,8 +1,8 @@
 """A part of the fabric's graph as a picture: rows of vertices by layer, orthogonal wires between neighbouring rows.
 
 Vertices that are all joined to each other share one bus; where not every pair is joined, each upper vertex has a
-track of its own, and beyond `_TRACKS` of these the bus is dashed. Nothing crosses a box. Positions are per cent
-across and pixels down, as in `topology.py`.
+track of its own, and beyond `_TRACKS` of these they share a bus, which is dashed. Nothing crosses a box.
+Positions are per cent across and pixels down, as in `topology.py`.
 """
 
 from __future__ import annotations
@@ -217,26 +217,33 @@ def _labels(graph: nx.Graph[Any], row: _Row, top: float) -> list[Words]:
 
 
 def _bundles(graph: nx.Graph[Any], upper: _Row, lower: _Row) -> list[_Bundle]:
-    """Groups of joined vertices; one that is not complete is a bundle per upper vertex."""
+    """Groups of joined vertices. One in which not every pair is joined is a bundle per upper vertex, unless these
+    would take more tracks than a reader can follow."""
     between: nx.Graph[Any] = nx.Graph()
     lowers = set(lower.names)
     for name in upper.names:
         between.add_edges_from((name, other) for other in graph[name] if other in lowers)
-    found: list[_Bundle] = []
+    groups, fine = [], []
     for part in nx.connected_components(between):
         tops = [name for name in upper.names if name in part]
         bottoms = [name for name in lower.names if name in part]
         whole = between.subgraph(part).number_of_edges() == len(tops) * len(bottoms)
-        if whole or len(tops) > _TRACKS:
-            found.append(_bundle(upper, lower, tops, bottoms, whole=whole))
-        else:
-            found += [
+        group = _bundle(upper, lower, tops, bottoms, whole=whole)
+        groups.append(group)
+        fine += (
+            [group]
+            if whole
+            else [
                 _bundle(
                     upper, lower, [top], [one for one in bottoms if between.has_edge(top, one)], whole=True
                 )
                 for top in tops
             ]
-    return sorted(found, key=lambda bundle: bundle.left)
+        )
+    fine.sort(key=lambda bundle: bundle.left)
+    if max(_tracks(fine), default=0) < _TRACKS:
+        return fine
+    return sorted(groups, key=lambda bundle: bundle.left)
 
 
 def _bundle(upper: _Row, lower: _Row, tops: Sequence[str], bottoms: Sequence[str], *, whole: bool) -> _Bundle:

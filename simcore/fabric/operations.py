@@ -119,7 +119,10 @@ def operation_rows(fabric: Fabric) -> list[dict[str, Any]]:
             devices.append((tier, "adjacency", layer.link_count))
     devices += [(name, "switch", count) for name, count in switches.items()]
     devices.append(("ocs", "ocs", fabric.ocs_count))
-    return [_row(tier, device, count) for tier, device, count in devices if count]
+    counts: dict[tuple[str, Device], int] = {}
+    for tier, device, count in devices:  # a tier may have several kinds of link below it
+        counts[tier, device] = counts.get((tier, device), 0) + count
+    return [_row(tier, device, count) for (tier, device), count in counts.items() if count]
 
 
 def _row(tier: str, device: Device, count: int) -> dict[str, Any]:

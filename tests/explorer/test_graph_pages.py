@@ -112,6 +112,13 @@ def test_boxes_and_wires_stay_in_the_picture_and_apart(node: str) -> None:
         assert wire.x1 == wire.x2 or wire.y1 == wire.y2, "orthogonal"
 
 
+def test_what_nobody_could_follow_shares_a_dashed_bus() -> None:
+    chart = expansion.picture(expanded(built(OcsPod(), 4096), "chip.64-127"))
+    assert "dashed" in chart.axis
+    levels = {wire.y1 for wire in chart.body.wires if wire.y1 == wire.y2}
+    assert len(levels) < 30
+
+
 def test_a_place_on_a_torus_is_called_by_its_coordinates() -> None:
     chart = expansion.picture(expanded(built(Torus(), 4096), "chip.273"))
     assert chart.title == "Chip (1, 1, 1): 6 links to 6 neighbours"

@@ -51,6 +51,7 @@ def test_rows_by_tier_sum_to_the_hours_of_the_fabric(name: str, count: int) -> N
     except InfeasibleError:
         return
     rows, terms = operation_rows(fabric), operation_terms(fabric)
+    assert len({(row["tier"], row["device"]) for row in rows}) == len(rows)
     for work in WORKS:
         assert sum(row[work] for row in rows) == pytest.approx(terms[f"fabric.{work}"].value)
 

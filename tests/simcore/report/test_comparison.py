@@ -11,6 +11,7 @@ from simcore.analysis.compare import Cell, Comparison, InputRow, MetricRow, comp
 from simcore.errors import InputError
 from simcore.report import render
 from simcore.report.comparison import FORMATS, safe_cell
+from simcore.scenario.stories import story
 
 HOSTILE = '=HYPERLINK("http://x")|<script>alert(1)</script>&\n# heading'
 
@@ -66,6 +67,15 @@ def test_csv_has_a_row_per_input_and_metric_in_si(real):
     assert set(values) == {row.metric for row in real.metrics}
     cells = next(row.cells for row in real.metrics if row.metric == "serving.tpot_s.mean")
     assert [float(value) for value in values["serving.tpot_s.mean"]] == [cell.value for cell in cells]
+
+
+@pytest.mark.parametrize("form", sorted(FORMATS))
+def test_what_a_saving_rests_on_is_said_in_every_form(planner, form):
+    told = story("s1-rail-only")
+    plans = [planner.plan(base=dict(document)) for document in (told.baseline, told.variant)]
+    warnings = [[warning.as_dict() for warning in one.warnings] for one in plans]
+    compared = compare([one.scenario for one in plans], [one.metrics for one in plans], warnings)
+    assert "hb_domain_size × radix chips: 256 × 128 = 32,768" in render(compared, form).replace("\\", "")
 
 
 @pytest.mark.parametrize("form", ["md", "html"])
