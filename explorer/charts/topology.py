@@ -179,7 +179,7 @@ def _links_by_upper_end(edges: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """An edge runs from the lower to the upper tier, and scale-up is not the fabric."""
     found: dict[str, int] = {}
     for edge in edges:
-        if edge.get("medium") != "scaleup" and edge["source"] != edge["target"]:
+        if edge.get("medium") != "scaleup":
             key = str(edge["target"])
             found[key] = found.get(key, 0) + int(edge["link_count"])
     return found
