@@ -127,7 +127,7 @@ def _timeline_figure(columns: Mapping[str, Sequence[float]]) -> dict[str, Any]:
         data,
         x=style.axis(ticksuffix=" d", rangemode="tozero", showgrid=False, anchor="y2"),
         y=style.axis(rangemode="tozero", nticks=5, tickformat=",", domain=[0.22, 1]),
-        yaxis2=style.axis(rangemode="tozero", nticks=3, tickformat=",d", domain=[0, 0.16]),
+        yaxis2=style.axis(rangemode="tozero", nticks=2, tickformat=",d", domain=[0, 0.16]),
         bargap=0,
         showlegend=True,
         legend=LEGEND,

@@ -169,7 +169,7 @@ def _policies_figure(listed: Sequence[tuple[str, Row]]) -> dict[str, Any]:
     ]
     return style.figure(
         data,
-        x=style.axis(range=[0, 1], tickformat=".0%", dtick=0.25),
+        x=style.axis(range=[0, 1.02], tickformat=".0%", dtick=0.5),
         y=style.axis(autorange="reversed", showgrid=False),
         barmode="stack",
         bargap=0.35,

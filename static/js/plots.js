@@ -72,7 +72,9 @@ async function draw() {
     if (!plot || !figure || !plot.offsetWidth || (plot.dataset.drawn && waits(figure))) continue;
     const shown = resolved(figure);
     // Plotly compares arrays by identity: hand it new ones.
-    for (const trace of shown.data) { trace.x = trace.x.slice(); trace.y = trace.y.slice(); }
+    for (const trace of shown.data) {
+      for (const axis of ["x", "y"]) if (trace[axis]) trace[axis] = trace[axis].slice(); // a grid of cells has neither
+    }
     shown.layout.datarevision = performance.now();
     shown.layout.uirevision = id;
     shown.layout.height = plot.clientHeight;

@@ -103,6 +103,18 @@ def test_s2_doubling_hbm_bandwidth(page: "Page") -> None:
     page.locator(".plot[data-drawn]").first.wait_for(timeout=WAIT_MS)
 
 
+def test_s12_re_wiring_spares_and_restarts(page: "Page") -> None:
+    """A fixed place works three tenths of a year, a re-wired one eight; restarting less than the job brings more."""
+    story(page, "Fixed or re-wired")
+    assert "80.1" in tile(page, "Life goodput")
+    assert "from 29.1" in tile(page, "Life goodput")
+    spares = page.locator("#chart-life-spares")
+    assert "32.4 % to 78.5 %" in re.sub(r"\s+", " ", spares.inner_text())
+    change(page, "reliability.life.restart_scope", "host")
+    finished(page)
+    page.locator("#strip", has_text="83.4").wait_for(timeout=WAIT_MS)
+
+
 def test_a_pasted_vllm_line_becomes_a_baseline(page: "Page") -> None:
     page.goto("/")
     page.get_by_label("Paste a model id").fill(
