@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from simcore.fabric.base import Site
 from simcore.fabric.hops import Histogram
-from simcore.fabric.switch_graph import Ints, disjoint_paths, merged
+from simcore.fabric.switch_graph import Ints
 from simcore.why import Term, constant, leaf
 
 
@@ -99,8 +99,7 @@ def torus_histogram(shape: tuple[int, ...], *, twisted: bool = False) -> Histogr
 @lru_cache(maxsize=16)
 def twisted_paths(shape: tuple[int, ...]) -> tuple[Ints, Ints]:
     """Hops from one chip, which stands for all, to every other, and how many shortest paths lead there."""
-    ahead = [onward(shape, axis, twisted=True).ravel() for axis in range(len(shape))]
-    steps = [*ahead, *(np.argsort(each) for each in ahead)]
+    steps = _steps(shape)
     hops, paths = np.full(math.prod(shape), -1), np.zeros(math.prod(shape), np.int64)
     hops[0], paths[0] = 0, 1
     frontier = np.zeros(1, np.int64)
@@ -139,14 +138,23 @@ def path_terms(shape: tuple[int, ...], *, closes: bool = True, twisted: bool = F
 
 
 def _twisted_terms(shape: tuple[int, ...]) -> tuple[Term, Term]:
+    """To the far chip that has the fewest paths; as many of them are disjoint as have a last step of their own."""
     hops, paths = twisted_paths(shape)
     far = np.flatnonzero(hops == hops.max())
     target = int(far[np.argmin(paths[far])])
-    chips = np.arange(math.prod(shape))
-    ends = [onward(shape, axis, twisted=True).ravel() for axis in range(len(shape))]
-    edges, links = merged(np.concatenate([np.stack([chips, end], axis=1) for end in ends]))
-    disjoint = disjoint_paths(edges, links, len(chips), source=0, target=target)
+    before = [int(step[target]) for step in _steps(shape)]
     return (
         leaf(int(paths[target]), "path_count", kind="derived", source="counted on the twisted torus"),
-        leaf(disjoint, "disjoint_path_count", kind="derived", source="maximum flow"),
+        leaf(
+            int((hops[before] == hops[target] - 1).sum()),
+            "disjoint_path_count",
+            kind="derived",
+            source="last steps to choose from",
+        ),
     )
+
+
+def _steps(shape: tuple[int, ...]) -> list[Ints]:
+    """The next chip along each axis of a twisted torus, onward and back."""
+    ahead = [onward(shape, axis, twisted=True).ravel() for axis in range(len(shape))]
+    return [*ahead, *(np.argsort(each) for each in ahead)]
