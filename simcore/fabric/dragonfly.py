@@ -203,8 +203,11 @@ def _hops(a: int, h: int, g: int) -> NDArray[np.int8]:
 def algebraic_connectivity(a: int, h: int, g: int) -> float:
     """The second smallest eigenvalue of the Laplacian.
 
-    All groups look alike, so a Fourier transform around the ring of groups leaves one a × a block per frequency.
+    All groups look alike, so a Fourier transform around the ring of groups leaves one a × a block per frequency,
+    and opposite frequencies the same. A full mesh of a switches has a.
     """
+    if g == 1:
+        return float(a)
     edges, links = wiring(a, h, g)
     both, weights = np.concatenate([edges, edges[:, ::-1]]), np.concatenate([links, links])
     onward = both[:, 0] < a
@@ -212,8 +215,8 @@ def algebraic_connectivity(a: int, h: int, g: int) -> float:
     joined = np.zeros((g, a, a))
     np.add.at(joined, (offset, near, far), weights[onward])
     degrees = np.diag(joined.sum(axis=(0, 2)))
-    values = np.linalg.eigvalsh(degrees - np.fft.fft(joined, axis=0))
-    return float(np.sort(values.ravel())[1]) if a * g > 1 else 0.0
+    values = np.linalg.eigvalsh(degrees - np.fft.rfft(joined, axis=0))
+    return float(np.sort(values.ravel())[1])
 
 
 @lru_cache(maxsize=16)

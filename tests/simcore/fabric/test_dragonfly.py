@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from simcore.errors import InfeasibleError
 from simcore.fabric import Dragonfly
-from simcore.fabric.dragonfly import wiring
+from simcore.fabric.dragonfly import algebraic_connectivity, wiring
 from tests.simcore.fabric.fabrics import built
 
 
@@ -67,3 +67,13 @@ def test_a_small_cluster_is_one_full_mesh_that_carries_even_traffic_to_all() -> 
     assert (fabric.chosen["g"], fabric.switch_count) == (1, 8)
     spent = fabric.endpoint_count * (fabric.mean_hops - 2)
     assert spent / (2 * fabric.routing_adjacency_count) < 1.02
+
+
+@pytest.mark.parametrize("size", [(4, 2, 9), (4, 2, 8), (3, 3, 4), (5, 1, 2), (1, 4, 5), (6, 2, 1)])
+def test_the_algebraic_connectivity_is_an_eigenvalue_of_the_whole_graph(size: tuple[int, int, int]) -> None:
+    edges, links = wiring(*size)
+    joined = np.zeros((size[0] * size[2],) * 2)
+    joined[tuple(edges.T)] = links
+    joined += joined.T
+    laplacian = np.diag(joined.sum(axis=0)) - joined
+    assert algebraic_connectivity(*size) == pytest.approx(np.linalg.eigvalsh(laplacian)[1])
