@@ -98,13 +98,18 @@ def _hot_row(row: Mapping[str, Any]) -> tuple[Cell, ...]:
     capacity = style.number(float(row["capacity_bytes_per_s"]), "capacity_bytes_per_s")
     size = style.number(moved, "moved_bytes")
     return (
-        Cell(text=str(row["link"]), key=_resource(row)),
+        Cell(text=_unbroken(str(row["link"])), key=_resource(row)),
         Cell(text=f"{int(row['alike_count']):,}"),
         Cell(text=style.percent(float(row["load_fraction"]))),
         Cell(text=size.text, unit=size.unit),
         Cell(text=style.percent(float(row["core_bytes"]) / moved)),
         Cell(text=capacity.text, unit=capacity.unit),
     )
+
+
+def _unbroken(link: str) -> str:
+    """On a narrow screen a link's name breaks after its arrow alone."""
+    return link.replace(" ", "\N{NO-BREAK SPACE}").replace("→\N{NO-BREAK SPACE}", "→ ")
 
 
 def _finding(row: Mapping[str, Any]) -> str:

@@ -17,14 +17,27 @@ Floats = NDArray[np.float64]
 
 
 @compiled_in_place
-def search(target: int, row_start: Ints, head: Ints, distance: Ints, order: Ints) -> int:
-    """Distances to `target` (-1: no path) and the vertices reached, nearest first; returns how many."""
+def search(
+    target: int,
+    row_start: Ints,
+    head: Ints,
+    distance: Ints,
+    order: Ints,
+    wanted: Ints,
+    stamp: int,
+    missing: int,
+) -> int:
+    """Distances to `target` (-1: no path) and the vertices reached, nearest first; returns how many.
+
+    Stops when the `missing` vertices that are `wanted` under this stamp are found: all nearer ones are by then.
+    """
     distance[:] = -1
     distance[target] = 0
     order[0] = target
     count = 1
     at = 0
-    while at < count:
+    missing -= wanted[target] == stamp
+    while at < count and missing > 0:
         vertex = order[at]
         at += 1
         for link in range(row_start[vertex], row_start[vertex + 1]):
@@ -33,7 +46,18 @@ def search(target: int, row_start: Ints, head: Ints, distance: Ints, order: Ints
                 distance[other] = distance[vertex] + 1
                 order[count] = other
                 count += 1
+                missing -= wanted[other] == stamp
     return count
+
+
+@compiled_in_place
+def marked(first: int, source: Ints, target: Ints, wanted: Ints) -> int:
+    """Stamp the sources of all pairs with the target of pair `first`; returns where those pairs end."""
+    end = first
+    while end < len(source) and target[end] == target[first]:
+        wanted[source[end]] = first
+        end += 1
+    return end
 
 
 @compiled_in_place
@@ -85,21 +109,20 @@ def pushed(
     loads = np.zeros((len(head), classes))
     held = np.zeros((groups, classes))
     distance, order = np.empty(groups, np.int64), np.empty(groups, np.int64)
-    paths = np.ones(groups)
-    pair = 0
-    while pair < len(source):
-        goal = target[pair]
-        count = search(goal, row_start, head, distance, order)
+    paths, wanted = np.ones(groups), np.full(groups, -1)
+    first = 0
+    while first < len(source):
+        end = marked(first, source, target, wanted)
+        count = search(target[first], row_start, head, distance, order, wanted, first, end - first)
         if by_paths:
             count_paths(count, order, distance, row_start, head, links, size, paths)
         held[:] = 0.0
-        while pair < len(source) and target[pair] == goal:
+        for pair in range(first, end):
             if distance[source[pair]] < 0:
                 unreached[pair] = True
             else:
                 for kind in range(classes):
                     held[source[pair], kind] += volume[pair, kind]
-            pair += 1
         for at in range(count - 1, 0, -1):
             group = order[at]
             if held[group].sum() > 0.0:
@@ -112,6 +135,7 @@ def pushed(
                             moved = held[group, kind] * share
                             loads[bundle, kind] += moved
                             held[other, kind] += moved
+        first = end
     return loads
 
 
@@ -129,15 +153,14 @@ def spread(
     groups = len(size)
     distance, order = np.empty(groups, np.int64), np.empty(groups, np.int64)
     queue, held = np.empty(groups, np.int64), np.zeros(groups)
-    paths = np.ones(groups)
+    paths, wanted = np.ones(groups), np.full(groups, -1)
     starts = np.zeros(len(source) + 1, np.int64)
     used, shares = np.empty(1024, np.int64), np.empty(1024)
-    filled = 0
-    goal = -1
+    filled = end = 0
     for pair in range(len(source)):
-        if target[pair] != goal:
-            goal = target[pair]
-            count = search(goal, row_start, head, distance, order)
+        if pair == end:
+            end = marked(pair, source, target, wanted)
+            count = search(target[pair], row_start, head, distance, order, wanted, pair, end - pair)
             if by_paths:
                 count_paths(count, order, distance, row_start, head, links, size, paths)
         queue[0] = source[pair]

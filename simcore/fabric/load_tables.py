@@ -1,7 +1,8 @@
 """Loads of links as tables: how many links of each layer carry how much, and which are the hottest.
 
 A link's load is its bytes over what it can carry in the period: 1 is a link that is busy all the time, more than 1 a
-period that is too short for these flows. Links of one layer that carry the same are one row, named by the first.
+period that is too short for these flows. Links of one layer whose loads nobody could tell apart are one row, named by
+the first.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from simcore.fabric.traffic import TRAFFIC_CLASSES
 Floats = NDArray[np.float64]
 BINS: Final = 20
 HOTTEST: Final = 20
-_SAME: Final = 9  # significant digits in which equal loads agree
+_SAME: Final = 4  # digits of the greatest load in which links are alike
 
 
 def busiest_s(network: Network, loads: Loads) -> float:

@@ -31,8 +31,9 @@ def distances(targets: Ints, row_start: Ints, head: Ints, groups: int) -> NDArra
     """Distance of every group (columns) to each target (rows); -1 where there is no path."""
     found = np.empty((len(targets), groups), np.int16)
     distance, order = np.empty(groups, np.int64), np.empty(groups, np.int64)
+    everyone = np.full(groups, -1)
     for row in range(len(targets)):
-        search(targets[row], row_start, head, distance, order)
+        search(targets[row], row_start, head, distance, order, everyone, -1, groups)
         for group in range(groups):
             found[row, group] = distance[group]
     return found
