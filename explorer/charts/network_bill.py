@@ -91,16 +91,6 @@ def _optics(rows: Sequence[Row]) -> float:
     return sum(_usd(row) for row in rows if row["item"] not in ("switch", "ocs"))
 
 
-def convention_label(name: str) -> str:
-    """A transceiver convention in words."""
-    names = {
-        "both_ends": _("an optical module at both ends of every link"),
-        "copper_first_hop": _("copper from the chip to the first switch"),
-        "twin_port": _("twin-port modules at the switches"),
-    }
-    return names.get(name, name)
-
-
 def _bar(convention: str, rows: Sequence[Row], total: float, widest: float) -> StackBar:
     left, segments = 0.0, []
     for row in rows:
@@ -111,7 +101,7 @@ def _bar(convention: str, rows: Sequence[Row], total: float, widest: float) -> S
     return StackBar(
         name=wording.capitalised(convention_label(convention)),
         total=_total(total, rows),
-        width=max(left, 40.0),
+        width=_WIDTH,  # totals stand below each other, clear of the names
         segments=tuple(segments),
     )
 
@@ -196,11 +186,12 @@ def _table(by: Mapping[str, Sequence[Row]]) -> Table:
         *(Cell(text=_total(sum(map(_usd, one)), one)) for one in by.values()),
         Cell(text=str(style.number(sum(float(row["power_w"]) for row in by[own]), "power_w"))),
     )
-    heads = tuple(wording.capitalised(_short(name)) for name in found)
+    heads = tuple(wording.capitalised(convention_label(name)) for name in found)
     return Table(columns=(_("Tier and item"), *heads, _("Power")), rows=rows, total=total)
 
 
-def _short(convention: str) -> str:
+def convention_label(convention: str) -> str:
+    """A way to count transceivers, in few words."""
     names = {
         "both_ends": _("both ends optical"),
         "copper_first_hop": _("copper first hop"),
