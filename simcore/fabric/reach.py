@@ -10,6 +10,7 @@ fabric are taken to run at once. Then the bytes that leave a domain take
 times what the NIC alone would take. Layers of a folded Clos are its segments. A direct network has two bounds:
 bytes beyond the first link between switches share the bisection (four times its rate per endpoint, as half of an
 all-to-all crosses it one way), and each byte spends as many switch links as it passes.
+Degraded links and switches leave less of a layer (`weakened.py`).
 Latency: NCCL's constants are taken to hold the trip through one switch; every further link costs `HOP_LATENCY_S`,
 measured on InfiniBand across leaves (leaf, spine, leaf) less within one.
 Limits: traffic spreads evenly over equal paths (no hash collisions); links of a group that is not whole are means.
@@ -23,6 +24,7 @@ from typing import Final
 
 from simcore.fabric.base import Fabric
 from simcore.fabric.hops import Histogram, pairs_within
+from simcore.fabric.weakened import left_of
 
 # 3.7 µs across leaves less 2.8 µs within one, over two further switches (arXiv 2505.09343, table 5, InfiniBand).
 HOP_LATENCY_S: Final = 0.45e-6
@@ -39,10 +41,11 @@ class Reach:
 
     def slowdown(self, chips: int) -> float:
         """Time of bytes that leave their domain, over what the NIC alone would take."""
+        if not self.fabric.tiers:
+            return 1.0
         distances = self._distances(chips)
-        if self.fabric.planes:
-            return max([1.0, *self._tapers(distances)])
-        return max(1.0, *self._direct(distances)) if self.fabric.tiers else 1.0
+        layers = self._tapers(distances) if self.fabric.planes else self._direct(distances)
+        return max(1.0 / left_of(self.fabric).nic_fraction, *layers, 1.0)
 
     def further_hops(self, chips: int) -> float:
         """Mean links beyond those of a path through one switch, between chips of different domains."""
@@ -70,21 +73,21 @@ class Reach:
 
     def _tapers(self, distances: Histogram) -> list[float]:
         """By layer of a folded Clos: what crosses it, over its links per endpoint link."""
-        links = [segment.link_count for segment in self.fabric.segments]
+        links, left = [segment.link_count for segment in self.fabric.segments], left_of(self.fabric)
         return [
-            _beyond(distances, 2 * layer + 1) * links[0] / upper
+            _beyond(distances, 2 * layer + 1) * links[0] / (upper * left.of_layer(layer - 1))
             for layer, upper in enumerate(links[1:], start=1)
         ]
 
     def _direct(self, distances: Histogram) -> list[float]:
-        fabric = self.fabric
+        fabric, left = self.fabric, left_of(self.fabric).of_layer(0)
         endpoints = fabric.endpoint_count
         between = sum(segment.link_count for segment in fabric.segments if segment.lower != "chip")
         cut = 4 * fabric.bisection_bytes_per_s / (endpoints * fabric.link_bytes_per_s)
         spent = math.fsum((hops - ONE_SWITCH) * share for hops, share in distances)
         return [
-            _beyond(distances, _FIRST_LINK) / cut if cut else 1.0,
-            spent * endpoints / (2 * between) if between else 1.0,
+            _beyond(distances, _FIRST_LINK) / (cut * left) if cut else 1.0,
+            spent * endpoints / (2 * between * left) if between else 1.0,
         ]
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simcore.fabric import Clos, OcsPod, RailOnly, RailOptimized, Torus
+from simcore.fabric import Clos, Dragonfly, HyperX, OcsPod, RailOnly, RailOptimized, SlimFly, Torus
 from simcore.fabric.box import all_to_all_share, box_of, torus_shape
 from simcore.fabric.reach import Reach
 from tests.simcore.fabric.fabrics import built
@@ -52,6 +52,28 @@ def test_the_share_beyond_the_leaf_over_its_uplinks_is_the_slowdown():
     """Ratio 3 on 64 ports: 48 down, 16 up, and 1,024 − 48 of 1,024 − 8 go up."""
     over = reach(Clos(radix=64, oversubscription_ratio=3.0), 960)
     assert over.slowdown(960) == pytest.approx((960 - 48) / (960 - 8) * 3)
+
+
+@pytest.mark.parametrize(
+    ("degraded", "slowdown"),
+    [
+        ([{"switch": "spine 0", "capacity_fraction": 0.5}], 992 / 1016 / (1 - 0.5 / 16)),
+        ([{"switch": "spine 0"}], 992 / 1016 / (1 - 1 / 16)),
+        ([{"link": "chip 5 → leaf 0", "capacity_fraction": 0.25}], 4),
+        ([{"switch": "leaf 3"}], 1),  # its chips are gone, and with them what would wait
+    ],
+)
+def test_the_weakest_place_sets_the_pace(degraded, slowdown):
+    """32 leaves with 32 uplinks over 16 spines."""
+    assert reach(Clos(radix=64, degraded=degraded)).slowdown(1024) == pytest.approx(
+        max(1, slowdown), rel=1e-3
+    )
+
+
+@pytest.mark.parametrize("kind", [Dragonfly, SlimFly, HyperX])
+def test_a_weaker_switch_slows_a_direct_network(kind):
+    weak = reach(kind(degraded=[{"switch": "switch 0", "capacity_fraction": 0.25}]), 512)
+    assert weak.slowdown(512) > 2 * reach(kind(), 512).slowdown(512)
 
 
 @given(ranks=st.sampled_from([1, 2, 4, 8, 16, 64, 256, 512]))

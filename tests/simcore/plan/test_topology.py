@@ -35,6 +35,7 @@ TRAINING = {
     },
 }
 NARROW = {"oversubscription_ratio": 7.0, "radix": 16}
+DEAD_SPINE = [{"switch": "spine 0"}]
 PAIRS = {
     "clos": ({"kind": "clos"}, {"kind": "clos", **NARROW}),
     "rail_optimized": ({"kind": "clos"}, {"kind": "rail_optimized"}),
@@ -111,3 +112,10 @@ def test_kv_between_pools_meets_the_fabric(planner):
         for more in ({"radix": 16}, NARROW)
     ]
     assert sent[1] < sent[0]
+
+
+def test_a_dead_spine_slows_what_crosses_it(planner):
+    whole, worn = (
+        times(planner, {"kind": "clos", "radix": 16} | more) for more in ({}, {"degraded": DEAD_SPINE})
+    )
+    assert all(now > then for then, now in zip(whole, worn, strict=True))
