@@ -670,6 +670,17 @@ _FIELDS: Final = (
         "Chips that a job needs; each size is as likely.",
     ),
     _entry("reliability.shocks", "Shocks", "A timeline of failures, drains and bursts."),
+    _entry("reliability.abilities", "Abilities", "What can be re-arranged after a shock, each on or off."),
+    _entry("abilities.physical", "Re-wire", "A spare takes the place of what failed."),
+    _entry(
+        "abilities.data",
+        "Keep KV elsewhere",
+        "Who was interrupted brings its KV back instead of computing it.",
+    ),
+    _entry(
+        "abilities.task", "Re-route", "Requests are sent elsewhere while a replica is down, drained or slow."
+    ),
+    _entry("abilities.reconfiguration_s", "Until a spare serves", "Time to switch a spare in and load it."),
     # economics
     _entry("electricity_usd_per_kwh", "Electricity", "Price of energy at the meter."),
     _entry("pue", "PUE", "Facility power over IT power."),

@@ -28,6 +28,7 @@ from simcore.plan.life_stage import lived
 from simcore.plan.prefixes import prefix_chains
 from simcore.plan.requests import replications
 from simcore.plan.serving import lane_pool
+from simcore.plan.shocks import outages_of
 from simcore.plan.slices import drawn_slices, host_availability, replica_hosts
 from simcore.plan.training import utilisation_term
 from simcore.plan.training_bands import training_bands
@@ -38,6 +39,7 @@ from simcore.serving.by_class import class_rows, promised_times
 from simcore.serving.class_series import class_series
 from simcore.serving.engine import Engine
 from simcore.serving.estimate import disagreement
+from simcore.serving.interruptions import Outages
 from simcore.serving.intervals import mean_metrics, replication_rows, steady_rows
 from simcore.serving.latencies import Promise
 from simcore.serving.metrics import PoolUse, ServingMetrics, serving_metrics
@@ -63,6 +65,8 @@ class FindingsLike(Protocol):
     def why(self) -> Mapping[str, Term]: ...
     @property
     def messages(self) -> Sequence[Message]: ...
+    @property
+    def series(self) -> Mapping[str, Mapping[str, Any]]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +110,7 @@ class Result:
             self,
             metrics={**self.metrics, **findings.metrics},
             tables={**self.tables, **findings.tables},
+            series={**self.series, **findings.series},
             why={**self.why, **findings.why},
             findings=tuple(findings.messages),
         )
@@ -282,7 +287,7 @@ def _served(plan: Plan, serving: ServingPlan, emit: OnEvent) -> tuple[_Served, R
     ran = _ran(plan, serving, emit)
     records, pool_totals = ran.records, ran.pool_totals
     totals = Totals.of_all(pool_totals)
-    promise = _promise(plan, serving)
+    promise = promise_of(plan, serving)
     outcome = _outcome(plan, serving, promise, records, pool_totals)
     chip_time = partition(plan, serving, outcome)
     tokens = totals.prefill_token_sum + totals.decode_sequence_sum
@@ -326,7 +331,7 @@ class _Ran:
 
 
 def _ran(plan: Plan, serving: ServingPlan, emit: OnEvent) -> _Ran:
-    engine = _engine(plan, serving)
+    engine = _engine(plan, serving, outages_of(plan, serving))
     series = _streamed(engine, len(serving.inputs.requests), emit)
     records, replicas = engine.records(), engine.replicas()
     return _Ran(
@@ -363,7 +368,14 @@ def _mean(shares: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: float(np.mean([one[name] for one in shares])) for name in shares[0]}
 
 
-def _engine(plan: Plan, serving: ServingPlan) -> Engine:
+def records_under(plan: Plan, serving: ServingPlan, outages: Outages | None) -> Records:
+    """What the requests of a plan get where this becomes of its replicas."""
+    engine = _engine(plan, serving, outages)
+    engine.run()
+    return engine.records()
+
+
+def _engine(plan: Plan, serving: ServingPlan, outages: Outages | None) -> Engine:
     (inputs, pool), prefill = serving.sides[0], serving.prefill
     return Engine(
         [lane_pool(one) for one in serving.pools],
@@ -383,6 +395,7 @@ def _engine(plan: Plan, serving: ServingPlan) -> Engine:
             seed=plan.seed,
         ),
         link=None if prefill is None else prefill.link.link,
+        outages=outages,
     )
 
 
@@ -408,7 +421,8 @@ def _streamed(engine: Engine, request_count: int, emit: OnEvent) -> dict[str, di
     }
 
 
-def _promise(plan: Plan, serving: ServingPlan) -> Promise:
+def promise_of(plan: Plan, serving: ServingPlan) -> Promise:
+    """What the SLO promises each request."""
     workload = plan.scenario.workload
     ttft_s, tpot_s = promised_times(workload.classes, workload.slo, serving.inputs.requests.class_of)
     return Promise(ttft_s=ttft_s, tpot_s=tpot_s, front_end_s=serving.front_end_s)

@@ -9,12 +9,13 @@ takes over, and the row says who.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from simcore import glossary
 from simcore.analysis.resources import FIGURES, NOTICEABLE_RATIO, scaled_chip
+from simcore.analysis.shocks import shock_test
 from simcore.analysis.training import double_training, training_closing, training_resources
 from simcore.catalog.types import Server
 from simcore.compute.steps import decode_shares
@@ -54,6 +55,7 @@ class Findings:
     tables: Mapping[str, Any]
     why: Mapping[str, Term]
     messages: tuple[Message, ...]
+    series: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def analyse(plan: Plan, result: Result, on_event: OnEvent | None = None) -> Findings:
@@ -80,16 +82,20 @@ def analyse(plan: Plan, result: Result, on_event: OnEvent | None = None) -> Find
     metrics["analysis.bottleneck"] = best.resource
     closing = tuple(_closing(plan, result, best))
     _announce(on_event, closing)
+    shocks = shock_test(plan, plan.serving)
+    _announce(on_event, shocks.messages)
     return Findings(
         doublings=tuple(doublings),
-        metrics=metrics,
-        tables={"doublings": [doubling.as_dict() for doubling in doublings]},
+        metrics={**metrics, **shocks.metrics},
+        tables={"doublings": [doubling.as_dict() for doubling in doublings], **shocks.tables},
+        series=shocks.series,
         why={
             name: _why(plan.serving, name, float(value))
             for name, value in metrics.items()
             if not isinstance(value, str)
-        },
-        messages=(*closing, *map(_message, doublings)),
+        }
+        | dict(shocks.why),
+        messages=(*closing, *shocks.messages, *map(_message, doublings)),
     )
 
 

@@ -8,6 +8,7 @@ system cannot exist or cannot hold its work.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from simcore.catalog import Catalog, default_catalog
@@ -38,9 +39,10 @@ from simcore.plan.kv_tiers import tier_warnings
 from simcore.plan.life import plan_life
 from simcore.plan.lockstep import lockstep_ratio
 from simcore.plan.prefixes import check_prefix_caching, prefix_warnings
-from simcore.plan.requests import requests_of
+from simcore.plan.requests import requests_of, under_shocks
 from simcore.plan.resolve import Hardware, OwnedChips, length_warnings, resolve_hardware, resolve_model
 from simcore.plan.sessions import session_warnings
+from simcore.plan.shocks import check_shocks
 from simcore.plan.slices import plan_slices
 from simcore.plan.speculation import speculation_warnings
 from simcore.plan.together import plan_together, unlike_warnings
@@ -196,7 +198,8 @@ def _serving(
             draft=draft,
         )
 
-    requests = requests_of(scenario, architecture.max_position, seed=scenario.run.seed, trace=trace)
+    drawn = requests_of(scenario, architecture.max_position, seed=scenario.run.seed, trace=trace)
+    requests = under_shocks(drawn, scenario, architecture.max_position)
     inputs = PoolInputs(
         architecture=architecture,
         server=hardware.server,
@@ -217,6 +220,8 @@ def _serving(
     )
     planner = plan_apart if isinstance(spec.scheduler, Disaggregated) else plan_together
     planned = planner(inputs, {pool.name: pool for pool in hardware.pools}, resolve)
+    if requests is not drawn:
+        planned = replace(planned, undisturbed=drawn)
     return planned, [
         *warnings,
         *extrapolation(planned),
@@ -228,6 +233,7 @@ def _serving(
         *speculation_warnings(planned.pool),
         *unlike_warnings(planned),
         *scaling_notes(spec),
+        *check_shocks(scenario, fabric, planned),
         *_serving_warnings(planned, spec.kv.allocator),
     ]
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from simcore.catalog.calibrations import is_file
 from simcore.catalog.types import Calibration, Entity
+from simcore.reliability import Abilities
 from simcore.remembered import remembered
 from simcore.scenario import Scenario
 from simcore.serving.schedulers.disaggregated import MAIN_POOL
@@ -27,6 +28,7 @@ _LATER_RELIABILITY = {
     "mttr_s": "auto",
     "bring_up_s": 30.0,
     "jobs": [],
+    "abilities": Abilities().model_dump(mode="json"),
 }
 
 

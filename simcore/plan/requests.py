@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from simcore.plan.disaggregated import rebuilt
 from simcore.plan.types import Plan, ServingPlan
+from simcore.reliability import LOAD_KINDS, lengthened, warped
 from simcore.scenario import Scenario
 from simcore.scenario.schema import Workload
 from simcore.serving import routers
@@ -20,17 +23,34 @@ def requests_of(
     scenario: Scenario, max_position: int, *, seed: int, trace: TraceTable | None = None
 ) -> Requests:
     """What a scenario draws under a seed, cut to the length that the model is served with."""
-    workload, wanted = scenario.workload, scenario.serving.max_model_len
+    workload = scenario.workload
     return draw_requests(
         workload.arrivals,
         workload.lengths,
         request_count=workload.request_count,
         seed=seed,
         trace=trace,
-        max_model_len=wanted if isinstance(wanted, int) else max_position,
+        max_model_len=_longest(scenario, max_position),
         classes=workload.classes,
         sessions=workload.sessions,
     )
+
+
+def under_shocks(requests: Requests, scenario: Scenario, max_position: int) -> Requests:
+    """The requests as they arrive under bursts of load and of longer prompts; the same object without any."""
+    shocks = scenario.reliability.shocks
+    if not any(isinstance(one, LOAD_KINDS) for one in shocks):
+        return requests
+    arrival_s = warped(requests.arrival_s, shocks)
+    most = np.maximum(requests.input_tokens, _longest(scenario, max_position) - requests.output_tokens)
+    inputs = lengthened(requests.input_tokens, arrival_s, shocks)
+    return replace(requests, arrival_s=arrival_s, input_tokens=np.minimum(inputs, most))
+
+
+def _longest(scenario: Scenario, max_position: int) -> int:
+    """Tokens that a prompt and its answer may have together."""
+    wanted = scenario.serving.max_model_len
+    return wanted if isinstance(wanted, int) else max_position
 
 
 def is_drawn(scenario: Scenario) -> bool:
@@ -77,4 +97,5 @@ def _redrawn(scenario: Scenario, serving: ServingPlan, seed: int) -> ServingPlan
     if not are_drawn(scenario.workload):
         return serving
     requests = requests_of(scenario, serving.inputs.architecture.max_position, seed=seed)
-    return rebuilt(serving, requests=requests)
+    served = under_shocks(requests, scenario, serving.inputs.architecture.max_position)
+    return replace(rebuilt(serving, requests=served), undisturbed=None if served is requests else requests)

@@ -156,6 +156,7 @@ class ServingPlan:
     idle_chip_count: int
     prefill: PrefillPlan | None = None  # where `pool` only decodes
     beside: tuple[tuple[PoolInputs, PoolPlan], ...] = ()  # unlike replicas that serve beside those of `pool`
+    undisturbed: Requests | None = None  # as they would arrive without shocks; None: as they do
 
     @property
     def sides(self) -> tuple[tuple[PoolInputs, PoolPlan], ...]:

@@ -95,6 +95,7 @@ def unused_inputs(scenario: Scenario, fabric: Fabric) -> list[Message]:
         *_line_order(scenario),
         *_expert_groups(scenario),
         *_slice_inputs(scenario),
+        *_shocks(scenario),
         *_single_tier(scenario, fabric),
         *_no_circuits(scenario, fabric),
         *unused_in_life(scenario.reliability.life, fabric),
@@ -259,8 +260,9 @@ def _slice_inputs(scenario: Scenario) -> Iterator[Message]:
     spec, chips = scenario.reliability, scenario.hardware.chip_count
     if spec.slice_chips <= chips or "slice_chips" in spec.model_fields_set:
         return
+    shocked = bool(spec.shocks) and spec.abilities.physical  # spares take the place of what fails
     for path in _OF_A_SLICE:
-        if _was_set(scenario, path):
+        if _was_set(scenario, path) and not (shocked and path == "reliability.spares"):
             yield Message(
                 code="input.no_effect",
                 template="has no effect: the slice of {slice_chips:,} chips is larger than the {chips:,} owned; set "
@@ -268,6 +270,24 @@ def _slice_inputs(scenario: Scenario) -> Iterator[Message]:
                 params={"slice_chips": spec.slice_chips, "chips": chips},
                 path=path,
             )
+
+
+def _shocks(scenario: Scenario) -> Iterator[Message]:
+    """Shocks where nothing is served, and abilities where nothing happens."""
+    spec, kind = scenario.reliability, scenario.workload.kind
+    if spec.shocks and kind != "serving":
+        yield Message(
+            code="input.no_effect",
+            template="has no effect: workload.kind is {kind}",
+            params={"kind": kind},
+            path="reliability.shocks",
+        )
+    if not spec.shocks and _was_set(scenario, "reliability.abilities"):
+        yield Message(
+            code="input.no_effect",
+            template="has no effect: reliability.shocks is empty",
+            path="reliability.abilities",
+        )
 
 
 def _given_availability(scenario: Scenario) -> Iterator[Message]:

@@ -29,16 +29,36 @@ from simcore.reliability.goodput import (
     waste_fraction,
     young_interval_s,
 )
+from simcore.reliability.recovery import Recovery, Slices, recovery, shapley
+from simcore.reliability.shock_kinds import LOAD_KINDS, Abilities, Shock
+from simcore.reliability.shocks import (
+    CapacityEvent,
+    ShockSite,
+    SwitchTier,
+    Timeline,
+    lengthened,
+    timeline,
+    warped,
+)
 from simcore.reliability.slices import AnyBoxGoodput, any_box_goodput, any_box_series, has_any_box
 from simcore.reliability.spec import ReliabilitySpec
 
 __all__ = [
     "FAILURE_RATES",
+    "LOAD_KINDS",
+    "Abilities",
     "AnyBoxGoodput",
+    "CapacityEvent",
     "FailureRate",
+    "Recovery",
     "ReliabilitySpec",
+    "Shock",
+    "ShockSite",
     "SliceGoodput",
     "SliceSystem",
+    "Slices",
+    "SwitchTier",
+    "Timeline",
     "any_box_goodput",
     "any_box_series",
     "checkpoint_interval_term",
@@ -47,15 +67,20 @@ __all__ = [
     "has_any_box",
     "host_availability_term",
     "kept_fraction",
+    "lengthened",
     "mtbf_term",
     "needed_cube_availability",
+    "recovery",
     "replica_availability_term",
+    "shapley",
     "slice_goodput",
     "slice_goodput_grid",
     "slice_goodput_series",
     "slice_goodput_terms",
     "small_job_warning",
     "spares_series",
+    "timeline",
+    "warped",
     "waste_fraction",
     "young_interval_s",
 ]

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from simcore.reliability.life_spec import Life
+from simcore.reliability.shock_kinds import Abilities, Shock
 from simcore.spec import Spec
 
 ChipsAlong = Annotated[int, Field(ge=1, le=1024)]
@@ -63,4 +64,9 @@ class ReliabilitySpec(Spec):
         default=(), max_length=64, description="slices that the optical switches join; none: as many as fit"
     )
     life: Life | None = Field(default=None, description="a simulated life of the cluster; none by default")
-    shocks: tuple[()] = Field(default=(), description="timeline of shocks; none is simulated here")
+    shocks: tuple[Shock, ...] = Field(
+        default=(), max_length=32, description="timeline of failures, drains and bursts"
+    )
+    abilities: Abilities = Field(
+        default_factory=Abilities, description="what can be re-arranged after a shock"
+    )

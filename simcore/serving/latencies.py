@@ -158,6 +158,17 @@ def _met_count(times: Latencies, promise: Promise) -> int:
     return len(times.ttft_s) - int(np.count_nonzero(late)) - int(np.count_nonzero(slow & ~late[answered]))
 
 
+def met(records: Records, promise: Promise) -> Flags:
+    """Which requests met both times that were promised; one that was turned away has not."""
+    tokens = np.maximum(1, records.output_tokens - 1)
+    quick = records.ttft_s + promise.front_end_s <= promise.ttft_s
+    steady = (records.output_tokens <= 1) | (
+        (records.finish_s - records.first_token_s) / tokens <= promise.tpot_s
+    )
+    found: Flags = (records.status == FINISHED) & quick & steady
+    return found
+
+
 def _rejected_count(records: Records) -> int:
     return int(np.count_nonzero(records.status == REJECTED))
 

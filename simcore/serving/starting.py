@@ -113,9 +113,11 @@ def start(
                 # Who waits for memory looks again when a prefix is evicted.
                 lane.free_blocks - lane.cached_blocks if lane.blocked == 1 else lane.free_blocks,
             )
-    lane.slow = lane.pace
-    rate *= lane.slow
-    slope *= lane.slow
+    if lane.pace != lane.slow:
+        lane.slow = lane.pace
+    if lane.slow > 1.0:  # a product on the way to every run's end would be felt
+        rate *= lane.slow
+        slope *= lane.slow
     lane.rate_s = rate
     lane.slope_s = slope
     lane.steps = steps

@@ -54,8 +54,6 @@ LANE: Final = np.dtype(
         ("prefill_work", "f8"),  # Σ chunk * (done + chunk / 2) of this iteration
         ("prefill_window_work", "f8"),
         ("virtual", "f8"),  # time of a fair line: the latest start tag that left it
-        ("pace", "f8"),  # from the next run on, steps take so many times as long; 1.0 unless something failed
-        ("slow", "f8"),  # the same of the run in progress
         ("steps", "i8"),  # steps of the run in progress; 0: idle
         ("decodes", "i8"),  # sequences that decode in it
         ("chunks", "i8"),  # prompts (or parts of them) prefilled in it
@@ -98,8 +96,6 @@ LANE: Final = np.dtype(
         ("queue_last", "i8"),
         ("last_seat", "i8"),  # running sequences are linked in order of admission; -1: none
         ("barren", "i8"),  # iterations since a token was emitted
-        ("down", "i8"),  # 1: it computes nothing
-        ("shut", "i8"),  # 1: it is sent nothing
         # Only where drafts are verified:
         ("credit", "i8"),  # of a token that drafts have yet to give, in 2**-32
         ("gained", "i8"),  # tokens that a sequence gets of the first iteration of the run
@@ -117,6 +113,11 @@ LANE: Final = np.dtype(
         ("landed_last", "i8"),
         ("fresh", "i8"),  # sequences whose first token this run gives
         ("order", "i8"),  # position in the heap of busy lanes
+        # Only where something fails:
+        ("down", "i8"),  # 1: it computes nothing
+        ("shut", "i8"),  # 1: it is sent nothing
+        ("pace", "f8"),  # from the next run on, steps take so many times as long; 1.0 unless something failed
+        ("slow", "f8"),  # the same of the run in progress
     ],
     align=True,
 )
@@ -235,11 +236,11 @@ CLOCK: Final = np.dtype(
         ("turn", "i8"),  # requests routed so far
         ("last_lane", "i8"),  # where the last one went; -1: there was none
         ("growing", "i8"),  # lane that must have more seats
-        ("resuming", "i8"),  # 1: a lane that is down will be back, so an empty calendar is not the end
         ("in_flight", "i8"),  # prompts whose KV is on its way
         ("last_target", "i8"),  # decode lane that the last prompt was handed to
         ("samples", "i8"),  # in the buffer
         ("samples_until_wider", "i8"),  # then the interval doubles, so a long tail costs few samples
+        ("resuming", "i8"),  # 1: a lane that is down will be back, so an empty calendar is not the end
     ]
 )
 SETUP: Final = np.dtype(
@@ -254,8 +255,6 @@ SETUP: Final = np.dtype(
         ("overhead_s_per_sequence", "f8"),
         ("kv_s_per_token", "f8"),  # of a lane's end of the link
         ("kv_latency_s", "f8"),
-        ("kept_s_per_token", "f8"),  # of bringing back KV from a copy elsewhere
-        ("kept_latency_s", "f8"),
         ("kv_last_fraction", "f8"),  # of a prompt's KV, what cannot leave before its last layer is computed
         ("role", "i8"),
         ("most_load", "f8"),  # requests outstanding that a router passes a lane over beyond: this, and so
@@ -288,7 +287,6 @@ SETUP: Final = np.dtype(
         ("caching", "i8"),  # 1: prompts share resident prefixes
         ("finding", "i8"),  # 1: part of a prompt may need no computing
         ("tiers", "i8"),  # behind the KV pool of a lane
-        ("keeping", "i8"),  # 1: what a lane loses has a copy elsewhere
         ("swapping", "i8"),  # 1: they take the KV of preempted sequences
         ("stowing", "i8"),  # 1: they take evicted prefixes
         ("again_s_per_token", "f8"),  # computing a stowed prefix again
@@ -297,6 +295,9 @@ SETUP: Final = np.dtype(
         ("gain", "i8"),  # tokens that a sequence gets of an iteration, in 2**-32
         ("gained_tokens", "f8"),  # the same
         ("most_wasted", "i8"),  # of them, by a sequence that ends in it
+        ("keeping", "i8"),  # 1: what a lane loses has a copy elsewhere
+        ("kept_s_per_token", "f8"),  # of bringing back KV from a copy elsewhere
+        ("kept_latency_s", "f8"),
     ]
 )
 TOTALS: Final = np.dtype(
@@ -308,7 +309,6 @@ TOTALS: Final = np.dtype(
         ("prefill_window_work", "f8"),
         ("gap_s", "f8"),
         ("moved_s", "f8"),  # of busy_s, waiting for KV on its way from or to a tier
-        ("slowed_s", "f8"),  # of busy_s, what lanes that are slowed took longer
         ("block_s", "f8"),  # ∫ blocks in use dt
         ("held_s", "f8"),  # ∫ held tokens dt
         ("blocked_s", "f8"),  # ∫ free blocks dt, while the first in line does not fit
@@ -321,13 +321,14 @@ TOTALS: Final = np.dtype(
         ("prefill_tokens", "i8"),
         ("discarded_tokens", "i8"),
         ("preemptions", "i8"),
-        ("stranded", "i8"),  # of those, because their lane went down
         ("swaps", "i8"),
         ("gaps", "i8"),
         ("prompt_tokens", "i8"),  # of admitted requests
         ("hit_tokens", "i8"),  # of those, resident at their first admission
         ("evicted_blocks", "i8"),
         ("most_blocks", "i8"),
+        ("slowed_s", "f8"),  # of busy_s, what lanes that are slowed took longer
+        ("stranded", "i8"),  # preemptions because their lane went down
     ]
 )
 SAMPLE: Final = np.dtype(
