@@ -1257,6 +1257,24 @@ _METRICS: Final = (
         better="down",
     ),
     _entry(
+        "reliability.shock.dip_fraction",
+        "Dip",
+        "Most of the goodput that is missing in any slice of time, against the same requests without the shocks.",
+        better="down",
+    ),
+    _entry(
+        "reliability.shock.recovery_s",
+        "Recovery",
+        "From the first shock until goodput stays within 5 % of what it is without the shocks.",
+        better="down",
+    ),
+    _entry(
+        "reliability.shock.lost_goodput_fraction",
+        "Lost goodput",
+        "Requests that miss the SLO because of the shocks, of those that would have met it.",
+        better="down",
+    ),
+    _entry(
         "reliability.life.goodput_fraction",
         "Life goodput",
         "Useful chip time over owned chip time, over the simulated life.",

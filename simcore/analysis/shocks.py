@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from simcore import glossary
 from simcore.errors import Message
 from simcore.plan import Plan, ServingPlan
 from simcore.plan.shocks import outages_of, without_shocks
@@ -28,14 +29,6 @@ from simcore.why import Term, simulated
 
 Ability = Literal["physical", "data", "task"]
 ABILITIES: Final[tuple[Ability, ...]] = ("physical", "data", "task")
-_BOUGHT: Final[Mapping[Ability, str]] = {
-    "physical": "of what shocks would cost without any ability, {saved} is saved; a spare in the place of what failed "
-    "buys most of it, {most}",
-    "data": "of what shocks would cost without any ability, {saved} is saved; KV that is kept elsewhere buys most of "
-    "it, {most}",
-    "task": "of what shocks would cost without any ability, {saved} is saved; sending requests elsewhere buys most of "
-    "it, {most}",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,9 +151,10 @@ def _messages(with_all: Recovery, with_none: Recovery, bought: Mapping[Ability, 
     best: Ability = max(bought, key=lambda name: bought[name])
     yield Message(
         code="finding.shock_ability",
-        template=_BOUGHT[best],
+        template="of what the shocks would cost without any ability, {saved} is saved; {ability} buys most, {most}",
         params={
             "saved": f"{saved / with_none.lost_fraction:.0%}",
+            "ability": glossary.label(f"reliability.abilities.{best}"),
             "most": f"{bought[best] / with_none.lost_fraction:.0%}",
         },
         path="reliability.abilities",
