@@ -19,8 +19,8 @@ _COLOURS: Final = {
     "chip": "compute", "hbm": "hbm", "nic": "host", "server": "host", "software": "queue",
     "link": "scaleout", "switch": "scaleout", "ocs": "scaleout",
 }  # fmt: skip
-_LEFT: Final = 34.0
-_WIDEST: Final = 34.0
+_LEFT: Final = 40.0
+_WIDEST: Final = 22.0
 _SHOWN_SHARE: Final = 0.0005
 
 
@@ -146,9 +146,9 @@ def _name(english: str) -> str:
     """A component in the reader's language; those of a tier carry its name."""
     known = {
         "chip": _("chip"),
-        "memory of a chip": _("memory of a chip"),
+        "chip memory": _("chip memory"),
         "server": _("server"),
-        "software of a server": _("software of a server"),
+        "server software": _("server software"),
         "NIC": _("NIC"),
         "optical switch": _("optical switch"),
         "scale-up link": _("scale-up link"),
@@ -158,7 +158,6 @@ def _name(english: str) -> str:
         "chip on the way": _("chip on the way"),
         "endpoint's switch": _("endpoint's switch"),
         "switch between": _("switch between"),
-        "link between switches": _("link between switches"),
     }
     if english in known:
         return known[english]
@@ -171,7 +170,7 @@ def _name(english: str) -> str:
         "core": _("core"),
         "rail": _("rail"),
         "switch": _("switch"),
-        "ocs": _("optical switch"),
+        "ocs": "OCS",
     }
     tier = "–".join(tiers.get(part, part) for part in where.split("–"))
     return templates[kind] % {"tier": tier} if kind in templates else english

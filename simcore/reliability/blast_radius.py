@@ -74,9 +74,9 @@ def exposures(fabric: Fabric, *, chips_per_server: int, unit_chips: int, scale: 
 def _classes(fabric: Fabric, per_server: int, unit: int) -> Iterator[tuple[str, str, int, int]]:
     servers = -(-fabric.chip_count // per_server)
     yield "chip", "chip", fabric.chip_count, unit
-    yield "memory of a chip", "hbm", fabric.chip_count, unit
+    yield "chip memory", "hbm", fabric.chip_count, unit
     yield "server", "server", servers, unit
-    yield "software of a server", "software", servers, unit
+    yield "server software", "software", servers, unit
     tiers = {tier.name for tier in fabric.tiers}
     cut_off = {domain.component: domain.chip_count for domain in fabric.failure_domains}
     if tiers:

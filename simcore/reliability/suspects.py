@@ -114,7 +114,7 @@ def _direct(fabric: Fabric, hops: int) -> Iterator[Crossing]:
         )
     if links > 0:
         yield Crossing(
-            name="link between switches", component="link", crossed_count=links, suspect_count=links * paths
+            name="switch–switch link", component="link", crossed_count=links, suspect_count=links * paths
         )
 
 
