@@ -604,13 +604,21 @@ _FIELDS: Final = (
         "Restart scope",
         "What restarts after a failure: all hosts of the job, or the failed part alone.",
     ),
-    _entry("reliability.life.host_restart_s", "Restart of a host", "Where only the failed part restarts."),
+    _entry(
+        "reliability.life.host_restart_s",
+        "Restart of a host",
+        "Where only the failed part restarts; the default is an assumption.",
+    ),
     _entry(
         "reliability.life.recover_from",
         "State comes from",
         "The last checkpoint, or a peer that holds a copy: then nothing is done again.",
     ),
-    _entry("reliability.life.swap_s", "Hot swap", "Time to bring a healthy unit in for a failed one."),
+    _entry(
+        "reliability.life.swap_s",
+        "Hot swap",
+        "Time to bring a healthy unit in for a failed one; the default is an assumption.",
+    ),
     _entry(
         "reliability.life.fault_tolerant_routing",
         "Fault-tolerant routing",
@@ -619,7 +627,7 @@ _FIELDS: Final = (
     _entry(
         "reliability.life.link_slowdown_ratio",
         "Slowdown by a failed link",
-        "Time of a step with a failed link over time without.",
+        "Time of a step with a failed link over time without; the default is an assumption.",
     ),
     _entry(
         "reliability.life.chip_mtbf_s",

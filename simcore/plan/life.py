@@ -74,7 +74,7 @@ def plan_life(
         rewires=allocation == "ocs",
         spec=life,
         job_units=job_units,
-        intervals_s=tuple(_interval_s(spec, parts, units / count) for units in job_units),
+        intervals_s=tuple(_interval_s(spec, parts, units, count) for units in job_units),
     )
 
 
@@ -185,11 +185,15 @@ def _mttr_s(spec: ReliabilitySpec, mtbf_s: float) -> float:
     return mtbf_s * (1 - up) / up
 
 
-def _interval_s(spec: ReliabilitySpec, parts: tuple[Part, ...], share: float) -> float:
-    """Daly's interval for a job on this share of the units; a part stops it that holds any of them."""
+def _interval_s(spec: ReliabilitySpec, parts: tuple[Part, ...], job_units: int, unit_count: int) -> float:
+    """Daly's interval for a job of so many units side by side; a part stops it that takes any of them."""
     if spec.checkpoint_interval_s != "auto":
         return spec.checkpoint_interval_s
-    failures_per_s = sum(one.count / one.mtbf_s * share for one in parts if not one.slows)
+    failures_per_s = sum(
+        one.count / one.mtbf_s * min(1.0, (job_units + one.span - 1) / unit_count)
+        for one in parts
+        if not one.slows
+    )
     return daly_interval_s(spec.checkpoint_write_s, 1 / failures_per_s)
 
 

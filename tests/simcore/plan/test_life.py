@@ -98,6 +98,22 @@ def test_re_wiring_keeps_more_than_fixed_places(pod: Result) -> None:
     assert "reliability.life.reconfiguration_count" not in static.metrics
 
 
+def test_without_fault_tolerant_routing_links_and_optical_switches_stop_jobs_too(pod: Result) -> None:
+    brittle = lived(reliability__life__fault_tolerant_routing=False)
+    causes = [{row["cause"] for row in found.tables["life_time"]} for found in (pod, brittle)]
+    assert ["slowdown" in found for found in causes] == [True, False]
+    assert number(brittle, "interruption_count") > number(pod, "interruption_count")
+    assert number(brittle, "goodput_fraction") < number(pod, "goodput_fraction")
+
+
+def test_a_part_that_takes_all_units_counts_in_full_for_the_interval() -> None:
+    brittle = plan(scenario(reliability__life__fault_tolerant_routing=False)).life
+    assert brittle is not None
+    per_s = {part.name: part.count / part.mtbf_s for part in brittle.parts}
+    mtbf_s = 1 / ((per_s["server"] + per_s["link"]) / 4 + per_s["ocs"])
+    assert list(brittle.intervals_s) == pytest.approx([daly_interval_s(60, mtbf_s)])
+
+
 def test_a_smaller_scope_of_restart_keeps_more(pod: Result) -> None:
     scopes = {row["scope"]: row["goodput_fraction"] for row in pod.tables["life_scopes"]}
     assert scopes["job"] < scopes["host"] < scopes["peer"]
