@@ -21,8 +21,9 @@ from simcore.scenario import Scenario
 from simcore.serving.schedulers.disaggregated import MAIN_POOL
 
 ENGINE_VERSION = "0.1.0"
-LATER: Final[Mapping[str, Any]] = {"planes": 1, "twisted": False, "generation": "auto"}
 # Fields of later versions, which leave older digests as they were while at their defaults.
+_LATER_TOPOLOGY: Final = {"degraded": [], "planes": 1, "twisted": False, "generation": "auto"}
+_LATER_POD: Final = {"shape": "auto"}  # tori had theirs before
 _LATER_RELIABILITY = {
     "failures_per_thousand_node_days_ratio": "auto",
     "mttr_s": "auto",
@@ -47,8 +48,6 @@ def digest_of(scenario: Scenario, *entries: Any) -> str:
     for name, default in _LATER_RELIABILITY.items():
         if document["reliability"][name] == default:
             del document["reliability"][name]
-    if document["topology"] and not document["topology"]["degraded"]:
-        del document["topology"]["degraded"]
     for role in ("prefill", "decode"):
         own = document["serving"]["scheduler"].get(role, {})
         if own.get("pool") == MAIN_POOL:
@@ -66,7 +65,8 @@ def digest_of(scenario: Scenario, *entries: Any) -> str:
 
 def topology_entry(document: Mapping[str, Any]) -> dict[str, Any]:
     """A topology's keys, less those of later versions that are as they were before they had a name."""
-    return {key: value for key, value in document.items() if key not in LATER or value != LATER[key]}
+    later: dict[str, Any] = _LATER_TOPOLOGY | (_LATER_POD if document["kind"] == "ocs_pod" else {})
+    return {key: value for key, value in document.items() if key not in later or value != later[key]}
 
 
 def _entry_text(entry: Any) -> str:

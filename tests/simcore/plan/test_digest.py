@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.catalog.catalog import overridable_figures
+from simcore.fabric import Clos, OcsPod, RailOnly, Torus
 from simcore.plan import plan
+from simcore.plan.digest import topology_entry
 from simcore.scenario import Scenario, apply_overrides
 from simcore.workload.traces import read_trace
 
@@ -141,3 +143,33 @@ def test_how_a_trace_is_played_counts(tmp_path):
     assert digest({"workload.arrivals.time_scale": 2}, TRACED, traces=read) != digest(
         base=TRACED, traces=read
     )
+
+
+SWITCHED = {
+    "hb_domain_size",
+    "kind",
+    "oversubscription_ratio",
+    "price_book",
+    "radix",
+    "tiers",
+    "transceiver_convention",
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "keys"),
+    [
+        (Clos(), SWITCHED),
+        (RailOnly(), SWITCHED),
+        (Torus(), {"dimensions", "kind", "price_book", "shape"}),
+        (OcsPod(), {"kind", "ocs_usable_ports", "price_book"}),
+        (Clos(planes=2), {*SWITCHED, "planes"}),
+        (
+            OcsPod(shape=(8, 8, 16), twisted=True),
+            {"kind", "ocs_usable_ports", "price_book", "shape", "twisted"},
+        ),
+    ],
+    ids=str,
+)
+def test_keys_that_a_topology_got_later_count_once_they_are_set(spec, keys):
+    assert set(topology_entry(spec.model_dump(mode="json"))) == keys
