@@ -143,17 +143,24 @@ def finish(
         chosen=chosen,
         sizes=sizes,
         notes=tuple(notes),
-        terms={
-            "fabric.switch_count": counted.switches.named("switch_count"),
-            "fabric.link_count": sum_of((endpoints, *counted.links.values())).named("link_count"),
-            "fabric.transceiver_count": modules[spec.transceiver_convention].named("transceiver_count"),
-            "fabric.island_count": constant(1, "one island"),
-            "fabric.bisection_bytes_per_s": bisection,
-            "fabric.routing_adjacency_count": between.named("routing_adjacency_count"),
-            "fabric.path_count": counted.path_count.named("path_count"),
-            "fabric.disjoint_path_count": counted.disjoint_path_count.named("disjoint_path_count"),
-        },
+        terms=_terms(spec, endpoints, counted, between=between, bisection=bisection),
     )
+
+
+def _terms(
+    spec: NetworkSpec, endpoints: Term, counted: Counted, *, between: Term, bisection: Term
+) -> dict[str, Term]:
+    modules = transceiver_terms((endpoints, *counted.links.values()))
+    return {
+        "fabric.switch_count": counted.switches.named("switch_count"),
+        "fabric.link_count": sum_of((endpoints, *counted.links.values())).named("link_count"),
+        "fabric.transceiver_count": modules[spec.transceiver_convention].named("transceiver_count"),
+        "fabric.island_count": constant(1, "one island"),
+        "fabric.bisection_bytes_per_s": bisection,
+        "fabric.routing_adjacency_count": between.named("routing_adjacency_count"),
+        "fabric.path_count": counted.path_count.named("path_count"),
+        "fabric.disjoint_path_count": counted.disjoint_path_count.named("disjoint_path_count"),
+    }
 
 
 def bisection_links(endpoints: Term, counted: Counted) -> Term:

@@ -22,7 +22,7 @@ from simcore.fabric.base import Fabric, FailureDomain, Segment, Site
 from simcore.fabric.hops import Histogram
 from simcore.fabric.lattice import best_shape, bisection_links, link_rate, path_terms, torus_histogram
 from simcore.fabric.shapes import Shape, Twist, auto_shape, check_shape, is_twisted
-from simcore.fabric.specs import TopologySpec
+from simcore.fabric.specs import TRANSCEIVER_CONVENTIONS, TopologySpec
 from simcore.why import Term, ceil, constant, leaf
 
 EDGE = 4
@@ -30,6 +30,8 @@ CUBE_CHIPS = EDGE**3
 FACE_LINKS = EDGE**2
 CHIPS_PER_HOST = 4
 OCS_COUNT = 3 * FACE_LINKS
+FIBRES_PER_CUBE = 6 * FACE_LINKS
+COPPER_PER_CUBE = 3 * EDGE**2 * (EDGE - 1)
 # Usable ports: 128 of Palomar's 136; 288 fibres per switch in a 144-cube Ironwood pod.
 SWITCH_PORTS = (128, 288)
 
@@ -89,13 +91,10 @@ def build(spec: OcsPod, site: Site) -> Fabric:
     _check_ports(spec, count)
     shape = _shape(spec, count)
     twisted = is_twisted(spec.twisted, shape, count=count * CUBE_CHIPS, unit=EDGE)
-    fibres = (cubes * (6 * FACE_LINKS)).named("optical_link_count")
-    copper = (cubes * (3 * EDGE**2 * (EDGE - 1))).named("copper_link_count")
     rate = link_rate(site, 3)
-    cut = bisection_links(cubes * CUBE_CHIPS, shape, twisted=twisted)
-    modules = int(fibres.value)
-    terms = _terms(copper, fibres, (cut * rate).named("bisection_bytes_per_s"))
+    terms = _terms(cubes, bisection_links(cubes * CUBE_CHIPS, shape, twisted=twisted) * rate)
     paths, disjoint = path_terms(shape, twisted=twisted)
+    fibres = count * FIBRES_PER_CUBE
     return Fabric(
         kind=spec.kind,
         chip_count=site.chip_count,
@@ -103,13 +102,13 @@ def build(spec: OcsPod, site: Site) -> Fabric:
         hb_domain_size=site.chip_count,
         tiers=(),
         segments=(
-            Segment(lower="chip", upper="chip", link_count=int(copper.value), medium="copper"),
-            Segment(lower="chip", upper="ocs", link_count=modules, medium="optical"),
+            Segment(lower="chip", upper="chip", link_count=count * COPPER_PER_CUBE, medium="copper"),
+            Segment(lower="chip", upper="ocs", link_count=fibres, medium="optical"),
         ),
         link_bytes_per_s=rate.value,
         ocs_count=OCS_COUNT,
         transceiver_convention="both_ends",
-        transceivers={"both_ends": modules, "copper_first_hop": modules, "twin_port": modules},
+        transceivers=dict.fromkeys(TRANSCEIVER_CONVENTIONS, fibres),
         island_count=1,
         island_size=site.chip_count,
         hop_histogram=torus_histogram(shape, twisted=twisted),
@@ -133,13 +132,15 @@ def _shape(spec: OcsPod, cubes: int) -> Shape:
     return auto_shape(spec.twisted, most_cubic, unit=EDGE)
 
 
-def _terms(copper: Term, fibres: Term, bisection: Term) -> dict[str, Term]:
+def _terms(cubes: Term, bisection: Term) -> dict[str, Term]:
+    fibres = (cubes * FIBRES_PER_CUBE).named("optical_link_count")
+    copper = (cubes * COPPER_PER_CUBE).named("copper_link_count")
     return {
         "fabric.switch_count": constant(0, "no packet switch"),
         "fabric.ocs_count": constant(OCS_COUNT, "3 dimensions × 16 positions").named("ocs_count"),
         "fabric.link_count": (copper + fibres).named("link_count"),
         "fabric.transceiver_count": (fibres * 1).named("transceiver_count"),
-        "fabric.bisection_bytes_per_s": bisection,
+        "fabric.bisection_bytes_per_s": bisection.named("bisection_bytes_per_s"),
     }
 
 
