@@ -89,6 +89,21 @@ _FIELDS: Final = (
     _entry("transceiver_convention", "Transceiver count", "Which link ends carry an optical module."),
     _entry("price_book", "Price book", "Dated, sourced prices."),
     _entry(
+        "topology.routing",
+        "Routing",
+        "Which of the equally short paths a flow takes; auto is even ECMP over switches, dimension order on a torus.",
+    ),
+    _entry(
+        "topology.class_sharing",
+        "Sharing of classes",
+        "How core, inter-domain and management traffic share a link: alike, by strict priority, or by weight.",
+    ),
+    _entry(
+        "topology.class_weight_ratio",
+        "Weights of classes",
+        "Of core, inter-domain and management traffic, where classes are weighted.",
+    ),
+    _entry(
         "topology.degraded",
         "Degraded parts",
         "Links and switches that have lost capacity; routes avoid dead ones. Written in the YAML.",

@@ -21,6 +21,7 @@ from simcore.fabric.hyperx import HyperX
 from simcore.fabric.network import network_of
 from simcore.fabric.ocs_pod import OcsPod
 from simcore.fabric.rail import RailOnly, RailOptimized
+from simcore.fabric.routing import routing_of
 from simcore.fabric.slim_fly import SlimFly
 from simcore.fabric.specs import NetworkSpec, SwitchedSpec, TransceiverConvention
 from simcore.fabric.torus import Torus
@@ -64,9 +65,12 @@ def build_fabric(
         chips_per_nic=site.chips_per_nic,
         scaleup_bytes_per_s=scaleup_bytes_per_s or 0.0,
         degraded=spec.degraded,
+        routing=spec.routing,
+        class_sharing=spec.class_sharing,
+        class_weight_ratio=spec.class_weight_ratio,
     )
-    if spec.degraded:
-        network_of(found)  # refuses names that this fabric does not have
+    if spec.degraded or spec.routing == "dimension_order":
+        routing_of(found, network_of(found))  # refuses names and dimensions that this fabric does not have
     return found
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from simcore.catalog.types import Server
 from simcore.errors import InputError, Message
-from simcore.fabric.specs import Degraded, TransceiverConvention
+from simcore.fabric.specs import ClassSharing, Degraded, RoutingChoice, TransceiverConvention
 from simcore.why import Term, ceil, constant, floor, leaf, total
 
 Medium = Literal["optical", "copper", "scaleup"]
@@ -172,6 +172,9 @@ class Fabric:
     shape: tuple[int, ...] = ()  # chips along each dimension of a torus
     is_twisted: bool = False  # around its short dimensions a torus is shifted along the long ones
     degraded: tuple[Degraded, ...] = ()  # links and switches that have lost capacity
+    routing: RoutingChoice = "auto"
+    class_sharing: ClassSharing = "max_min"
+    class_weight_ratio: tuple[float, ...] = ()  # by class, where they are weighted
     chips_per_nic: int = 1
     scaleup_bytes_per_s: float = 0.0  # of one chip into its scale-up domain; 0 where no domain is modelled
     switch_edges: NDArray[np.int64] = field(default_factory=_no_edges, compare=False)  # of direct networks

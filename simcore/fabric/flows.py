@@ -18,6 +18,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from simcore.fabric.base import Fabric
 from simcore.fabric.links import Network
 from simcore.fabric.routing import Paths, Routing, paths_of
 from simcore.fabric.traffic import TRAFFIC_CLASSES, Flows, TrafficClass
@@ -53,6 +54,13 @@ class _Shared:
     flow_of: Ints
     weight_ratio: Floats
     turns: tuple[Bools, ...]
+
+
+def sharing_of(fabric: Fabric) -> Sharing:
+    """How the fabric's links are shared among classes."""
+    if fabric.class_sharing == "weighted":
+        return dict(zip(TRAFFIC_CLASSES, fabric.class_weight_ratio, strict=True))
+    return fabric.class_sharing
 
 
 def completion(

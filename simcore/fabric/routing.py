@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from simcore.errors import InputError
 from simcore.fabric import single_paths
+from simcore.fabric.base import Fabric
 from simcore.fabric.even_split import pushed, spread
 from simcore.fabric.legs import Legs, legs_of
 from simcore.fabric.links import Network
@@ -62,6 +63,14 @@ class Paths:
 def default_routing(network: Network) -> Routing:
     """Dimension order on a lattice, as tori of chips do it; even ECMP over switches."""
     return "dimension_order" if network.is_lattice else "ecmp"
+
+
+def routing_of(fabric: Fabric, network: Network) -> Routing:
+    """What the fabric asks for; refused where the network cannot do it."""
+    if fabric.routing == "auto":
+        return default_routing(network)
+    _check(network, fabric.routing)
+    return fabric.routing
 
 
 def _check(network: Network, routing: Routing) -> None:

@@ -12,6 +12,9 @@ from simcore.why import Term, leaf
 TransceiverConvention = Literal["both_ends", "copper_first_hop", "twin_port"]
 TRANSCEIVER_CONVENTIONS: tuple[TransceiverConvention, ...] = ("both_ends", "copper_first_hop", "twin_port")
 MAX_DOMAIN = 1_048_576
+RoutingChoice = Literal["auto", "ecmp", "hashed", "adaptive", "dimension_order", "minimal_adaptive"]
+ClassSharing = Literal["max_min", "strict", "weighted"]
+Weight = Annotated[float, Field(gt=0, le=1000)]
 AutoCount = Literal["auto"] | Annotated[int, Field(ge=1, le=4096)]
 
 
@@ -34,6 +37,16 @@ class TopologySpec(Spec):
 
     degraded: tuple[Degraded, ...] = Field(
         default=(), max_length=1000, description="links and switches that have lost capacity"
+    )
+    routing: RoutingChoice = Field(
+        default="auto", description="auto: dimension order on a torus, even ECMP over switches"
+    )
+    class_sharing: ClassSharing = Field(
+        default="max_min", description="how core, inter-domain and management traffic share a link"
+    )
+    class_weight_ratio: tuple[Weight, Weight, Weight] = Field(
+        default=(4.0, 2.0, 1.0),
+        description="of core, inter-domain and management; for class_sharing: weighted",
     )
 
 

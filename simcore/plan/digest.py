@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from simcore.catalog.calibrations import is_file
 from simcore.catalog.types import Calibration, Entity
+from simcore.fabric.specs import TopologySpec
 from simcore.reliability import Abilities
 from simcore.remembered import remembered
 from simcore.scenario import Scenario
@@ -22,7 +23,11 @@ from simcore.serving.schedulers.disaggregated import MAIN_POOL
 
 ENGINE_VERSION = "0.1.0"
 # Fields of later versions, which leave older digests as they were while at their defaults.
-_LATER_TOPOLOGY: Final = {"degraded": [], "planes": 1, "twisted": False, "generation": "auto"}
+_LATER_TOPOLOGY: Final = TopologySpec().model_dump(mode="json") | {
+    "planes": 1,
+    "twisted": False,
+    "generation": "auto",
+}
 _LATER_POD: Final = {"shape": "auto"}  # tori had theirs before
 _LATER_RELIABILITY = {
     "failures_per_thousand_node_days_ratio": "auto",

@@ -15,17 +15,23 @@ from typing import Any, Final
 import numpy as np
 
 from simcore.errors import Message
-from simcore.fabric.flows import Completion, completion
+from simcore.fabric.flows import Completion, completion, sharing_of
 from simcore.fabric.links import Network
 from simcore.fabric.load_tables import load_tables
 from simcore.fabric.locality import Placement, by_place, views
 from simcore.fabric.network import network_of
-from simcore.fabric.routing import Loads, Routing, default_routing, link_loads
+from simcore.fabric.routing import Loads, Routing, link_loads, routing_of
+from simcore.fabric.specs import ClassSharing
 from simcore.fabric.traffic import Flows
 from simcore.plan.traffic import Traffic, traffic_of
 from simcore.plan.types import Plan
 from simcore.why import Term, leaf
 
+_SHARES: Final[dict[ClassSharing, str]] = {
+    "max_min": "max-min fair shares of all links",
+    "strict": "max-min fair shares of all links, by strict priority of classes",
+    "weighted": "weighted max-min fair shares of all links",
+}
 MOST_FLOWS: Final = 1_000_000  # beyond, loads are counted and no completion is found
 
 
@@ -44,12 +50,13 @@ def fabric_load(plan: Plan) -> FabricLoad | None:
     if traffic is None or not plan.fabric.is_wired:
         return None
     network = network_of(plan.fabric)
-    routing = default_routing(network)
+    routing = routing_of(plan.fabric, network)
     loads = link_loads(network, traffic.flows, routing=routing, seed=plan.seed)
     ends = None
     if len(traffic.flows) <= MOST_FLOWS:
-        ends = completion(network, traffic.flows, routing=routing, seed=plan.seed)
-    terms = _terms(plan, traffic, network, loads, routing) | _completion_terms(ends, routing)
+        sharing = sharing_of(plan.fabric)
+        ends = completion(network, traffic.flows, routing=routing, sharing=sharing, seed=plan.seed)
+    terms = _terms(plan, traffic, network, loads, routing) | _completion_terms(plan, ends, routing)
     return FabricLoad(
         terms=terms,
         tables={
@@ -99,11 +106,11 @@ def _terms(plan: Plan, traffic: Traffic, network: Network, loads: Loads, routing
     return {"fabric.max_link_load_fraction": (moved / rate / period).named("fabric.max_link_load_fraction")}
 
 
-def _completion_terms(ends: Completion | None, routing: Routing) -> dict[str, Term]:
+def _completion_terms(plan: Plan, ends: Completion | None, routing: Routing) -> dict[str, Term]:
     if ends is None:
         return {}
     times = {"fabric.completion_s": ends.makespan_s, "fabric.core_completion_s": ends.class_s["core"]}
-    source = f"max-min fair shares of all links, routed by {routing}"
+    source = f"{_SHARES[plan.fabric.class_sharing]}, routed by {routing}"
     return {name: leaf(value, name, kind="derived", source=source) for name, value in times.items() if value}
 
 
