@@ -4,9 +4,9 @@ All flows start together. While they run each has its max-min fair rate (`simcor
 be raised without lowering one that is no higher. As flows finish the rest share anew. Under *strict* priority
 `core` takes what it can, then `inter_domain` and `management` what is left; *weights* by class share in proportion.
 
-Rates change at most `_ENTRIES ÷ (flow-link pairs)` times, up to 256. Where flows finish at no more instants than
-that the result is exact; else each change waits for as many of them as needed, and what earlier ones free in
-between goes unused: every time is then an upper bound. Limits: a fluid; no queues, no latency, no congestion control.
+Rates change some `_ENTRIES ÷ (flow-link pairs)` times, 4 to 256. Where flows finish at no more instants than that the
+result is exact; else each change waits for its share of those to come, a quarter at most, and what earlier ones free
+in between goes unused: every time is then an upper bound. Limits: a fluid; no queues, latency or congestion control.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 _ENTRIES: Final = 16_000_000
 _MOST_CHANGES: Final = 256
+_FEWEST_LEFT: Final = 4
 _SAME_INSTANT: Final = 1e-9
+_USED_UP: Final = 1e-9  # of a link's capacity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +132,9 @@ def _rates(shared: _Shared, running: Bools) -> Floats:
                 spare,
                 rate,
             )
+            spare[spare <= _USED_UP * paths.capacity_bytes_per_s] = (
+                0.0  # the next class gets no rounding errors
+            )
     return rate
 
 
@@ -139,7 +144,7 @@ def finish_times(paths: Paths, moved_bytes: Floats, kind_of: Ints, sharing: Shar
     finish_s = np.where(paths.is_unreachable, np.inf, 0.0)
     left = np.where(np.diff(paths.row_start) > 0, moved_bytes, 0.0)
     running = (left > 0) & ~paths.is_unreachable
-    changes = min(_MOST_CHANGES, max(1, _ENTRIES // max(1, len(paths.resource))))
+    changes = min(_MOST_CHANGES, max(_FEWEST_LEFT, _ENTRIES // max(1, len(paths.resource))))
     now = 0.0
     while running.any():
         rate = _rates(shared, running)
@@ -151,7 +156,7 @@ def finish_times(paths: Paths, moved_bytes: Floats, kind_of: Ints, sharing: Shar
         left[moving] -= rate[moving] * lasts_s
         running[moving[ends]] = False
         now += lasts_s
-        changes = max(1, changes - 1)
+        changes = max(_FEWEST_LEFT, changes - 1)
     return finish_s
 
 

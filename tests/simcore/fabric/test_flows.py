@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.fabric.flows import completion, max_min_rates
+from simcore.fabric.flows import Sharing, completion, max_min_rates
 from simcore.fabric.routing import Paths, Routing, link_loads, paths_of
 from simcore.fabric.specs import Degraded
 from tests.simcore.fabric.networks import GROUPS, all_to_all, flows, network, random_flows
@@ -59,6 +59,20 @@ def test_on_one_bottleneck_the_last_flow_ends_when_all_bytes_are_through(sizes: 
     found = completion(NETWORKS["two tiers"], sent, routing="ecmp")
     expected = [sum(min(size, own) for size in sizes) * 1e6 / NIC for own in sizes]
     assert found.finish_s == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "sharing", ["max_min", "strict", {"core": 8.0, "inter_domain": 2.0, "management": 1.0}]
+)
+@pytest.mark.parametrize(("name", "routing"), CASES)
+def test_no_end_comes_after_all_bytes_in_turn_over_the_slowest_link(
+    name: str, routing: Routing, sharing: Sharing
+) -> None:
+    """Something always moves at the rate of a full link, whichever class waits for another."""
+    found = NETWORKS[name]
+    sent = random_flows(found.chip_count, 300, 13)
+    ended = completion(found, sent, routing=routing, sharing=sharing)
+    assert ended.makespan_s <= sent.total_bytes / found.capacity_bytes_per_s.min() * (1 + 1e-9)
 
 
 def test_an_all_to_all_takes_what_the_nics_must_carry() -> None:
