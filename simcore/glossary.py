@@ -692,7 +692,11 @@ _FIELDS: Final = (
         "Slices of jobs",
         "Chips that a job needs; each size is as likely.",
     ),
-    _entry("reliability.shocks", "Shocks", "A timeline of failures, drains and bursts."),
+    _entry(
+        "reliability.shocks",
+        "Shocks",
+        'A timeline of failures, drains and bursts, such as [{"kind": "host_failure", "at_s": 60}].',
+    ),
     _entry("reliability.abilities", "Abilities", "What can be re-arranged after a shock, each on or off."),
     _entry("abilities.physical", "Re-wire", "A spare takes the place of what failed."),
     _entry(

@@ -135,7 +135,7 @@ def _figure(
     if recovery_s and begins:
         back_s = begins[0] + recovery_s
         lines.append(_upright(back_s, "var(--accent)", "dot"))
-        notes.append(_at(back_s, _("recovered"), level=0.06))
+        notes.append(_at(back_s, _("recovered"), level=0.4))
     return style.figure(
         data,
         x=style.axis(ticksuffix=" s", tickformat=",", rangemode="tozero", showgrid=False),

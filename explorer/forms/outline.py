@@ -6,6 +6,7 @@ catalog, defaults from the schema or the datasheet. Values are shown as they wer
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -413,15 +414,24 @@ def _resolved(path: str, view: _View, typed: str) -> str:
 
 
 def _error(path: str, view: _View) -> str:
-    """The message at a field, or at the section above it that has no field of its own."""
+    """The message at a field, at the section above it that has no field of its own, or at an item of its list."""
     if path in view.errors:
         return view.errors[path]
     parent, _point, last = path.rpartition(".")
-    return view.errors.get(parent, "") if last in ("kind", "name") else ""
+    if last in ("kind", "name") and parent in view.errors:
+        return view.errors[parent]
+    return next((text for place, text in view.errors.items() if _list_of(place) == path), "")
+
+
+def _list_of(path: str) -> str:
+    """The list that a path lies in; the path itself where it lies in none."""
+    return re.split(r"\.\d+(?:\.|$)", path)[0]
 
 
 def _home(path: str, known: set[str]) -> str | None:
-    return next((field for field in (path, f"{path}.kind", f"{path}.name") if field in known), None)
+    return next(
+        (field for field in (path, f"{path}.kind", f"{path}.name", _list_of(path)) if field in known), None
+    )
 
 
 def _said(path: str, text: str) -> str:

@@ -6,6 +6,7 @@ functions read documents and the schema by dotted path.
 
 from __future__ import annotations
 
+import json
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -35,6 +36,9 @@ _HIDDEN: Final = frozenset(
 )  # fmt: skip
 
 
+_WRITTEN_LISTS: Final = frozenset({"reliability.shocks"})  # lists that a person writes out, as JSON
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
     """A place of the schema where a person writes a value."""
@@ -60,6 +64,8 @@ def shown(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         return f"{value:g}" if value.is_integer() or abs(value) >= 1e-4 else repr(value)
+    if isinstance(value, Mapping):
+        return json.dumps(value)
     if isinstance(value, list | tuple):
         return "[" + ", ".join(shown(item) for item in value) + "]"
     return str(value)
@@ -87,6 +93,9 @@ def _below(path: str, info: FieldInfo, typed: Typed) -> Iterator[Leaf]:
     if path in _HIDDEN or (_is_list(info.annotation) and path + "[]" in _HIDDEN):
         return
     classes = classes_of(info.annotation)
+    if path in _WRITTEN_LISTS:
+        yield Leaf(path=path, info=info)
+        return
     if path == OVERRIDES:
         yield from (Leaf(path=f"{path}.{name}", info=None) for name in overridable_figures())
     elif not classes:

@@ -7,7 +7,8 @@ who does with them. In slices of time by arrival, `kept = met with ÷ met withou
     recovery  from the first shock to the end of the last slice in which kept is below 95 %
     lost      Σ (met without − met with) ÷ Σ met without, over the whole run
 
-Pairing takes the chance of arrivals out: before the first shock nothing differs, and without shocks nothing at all.
+Pairing takes the chance of arrivals out: who has finished before the first shock has the same in both, and without
+shocks nothing differs at all. Who arrived shortly before it may be interrupted, so a dip begins a little early.
 What each ability bought is its Shapley value (Shapley 1953): its mean gain over all orders in which the abilities could
 be added, so that the gains add up to what all of them buy together.
 

@@ -238,3 +238,15 @@ def test_arrivals_fitted_to_a_trace_are_chosen_by_its_title_and_need_a_rate_of_o
     assert field(form, "workload.arrivals.request_per_s").value == "8"
     period = field(form, "workload.arrivals.period_s")
     assert (period.value, period.placeholder) == ("", "auto")
+
+
+def test_a_timeline_of_shocks_is_written_out_and_its_faults_stand_there() -> None:
+    document = {"name": "x", "reliability": {"shocks": [{"kind": "host_failure", "at_s": 60}]}}
+    text = field(outline(document), "reliability.shocks").value
+    assert changes(document, {"reliability.shocks": text}) == {}
+    edited = changes(document, {"reliability.shocks": text.replace("60", "90")})
+    found, _ = apply_overrides(document, edited)
+    assert Scenario.parse(found).reliability.shocks[0].at_s == 90
+    path = "reliability.shocks.0.count"
+    told = outline(document, errors={path: Message(code="x", template="too many", path=path)})
+    assert field(told, "reliability.shocks").error == "too many"

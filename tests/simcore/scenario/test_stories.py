@@ -2,6 +2,7 @@
 
 import pytest
 
+from simcore.analysis.shocks import shock_test
 from simcore.compute.steps import decode_shares
 from simcore.errors import InfeasibleError, InputError
 from simcore.scenario import Scenario
@@ -14,7 +15,9 @@ SLUGS = list(stories())
 @pytest.mark.parametrize("slug", SLUGS)
 def test_a_story_has_two_scenarios_that_plan_and_run(planner, slug):
     told = story(slug)
-    small = {} if told.baseline["workload"].get("kind") == "none" else {"workload.request_count": 50}
+    timed = told.baseline.get("reliability", {}).get("shocks")  # they come later than the first requests
+    whole = timed or told.baseline["workload"].get("kind") == "none"
+    small = {} if whole else {"workload.request_count": 50}
     before, after = (planner.result(small, dict(document)) for document in (told.baseline, told.variant))
     assert before.digest != after.digest
     assert before.metrics != after.metrics
@@ -336,3 +339,32 @@ def test_s10_tokens_come_later_by_less_than_the_all_to_all(planner):
     spine, rails = (planner.result({}, dict(one)).metrics for one in (told.baseline, told.variant))
     for name in ("serving.ttft_s.mean", "serving.tpot_s.mean", "compute.prefill_step_s"):
         assert 0.03 < rails[name] / spine[name] - 1 < 0.06
+
+
+# ---- S13: a host fails under load
+
+
+@pytest.fixture(scope="module")
+def s13(planner):
+    told = story("s13-shock-test")
+    plans = [planner.plan({}, dict(document)) for document in (told.baseline, told.variant)]
+    return [shock_test(one, one.serving) for one in plans]
+
+
+def test_s13_abilities_bring_the_goodput_back_sooner(s13):
+    lost, recovery_s = (
+        [found.metrics[f"reliability.shock.{name}"] for found in s13]
+        for name in ("lost_goodput_fraction", "recovery_s")
+    )
+    assert lost == pytest.approx([0.178, 0.033], abs=0.01)
+    assert recovery_s == pytest.approx([132, 34], abs=4)
+
+
+def test_s13_re_routing_alone_overloads_who_is_left(s13):
+    lost = {
+        tuple(name for name in ("physical", "data", "task") if row[name]): row["lost_goodput_fraction"]
+        for row in s13[1].tables["shock_abilities"]
+    }
+    assert lost["task",] > 2 * lost[()]
+    assert lost["physical", "task"] < 0.3 * lost["physical",]
+    assert lost["physical", "task"] - lost["physical", "data", "task"] < 0.02
