@@ -140,7 +140,7 @@ def _no_links(kind: str, server: Server) -> Message | None:
 
 def _timed(topology: Mapping[str, Any], fabric: Fabric, flows: Flows, cost: CostModel) -> Candidate:
     network = network_of(fabric)
-    routing = default_routing(network)
+    routing = default_routing(is_lattice=network.is_lattice)
     loads = link_loads(network, flows, routing=routing)
     times_s = loads.moved_bytes / network.capacity_bytes_per_s
     busiest = int(times_s.argmax())

@@ -60,15 +60,15 @@ class Paths:
     is_unreachable: Bools
 
 
-def default_routing(network: Network) -> Routing:
+def default_routing(*, is_lattice: bool) -> Routing:
     """Dimension order on a lattice, as tori of chips do it; even ECMP over switches."""
-    return "dimension_order" if network.is_lattice else "ecmp"
+    return "dimension_order" if is_lattice else "ecmp"
 
 
 def routing_of(fabric: Fabric, network: Network) -> Routing:
     """What the fabric asks for; refused where the network cannot do it."""
     if fabric.routing == "auto":
-        return default_routing(network)
+        return default_routing(is_lattice=network.is_lattice)
     _check(network, fabric.routing)
     return fabric.routing
 

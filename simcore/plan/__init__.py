@@ -17,6 +17,7 @@ from simcore.catalog.types import LlmArchitecture
 from simcore.cost import CostModel, Machines, cost_model, switch_for
 from simcore.errors import InputError, Message
 from simcore.fabric import Fabric
+from simcore.fabric.routing import default_routing
 from simcore.memory.allocators import READS_TRUE_LENGTH, AllocatorKind
 from simcore.memory.engines import engine_constants
 from simcore.parallelism import Parallelism
@@ -406,6 +407,7 @@ def _chosen(key: str, value: Any, fabric: Fabric) -> Any:
         "tiers": len(fabric.tiers),
         "hb_domain_size": fabric.hb_domain_size,
         "twisted": fabric.is_twisted,
+        "routing": default_routing(is_lattice=bool(fabric.shape)),
         **fabric.chosen,
     }
     found |= {

@@ -36,6 +36,7 @@ UNITLESS = {
     "serving.mean_batch_size",
     "memory.max_concurrency_at_max_len",
     "memory.kv_token_capacity",
+    "analysis.fault_visibility",  # 1 / expected suspects, as the interface names it
 }
 ALWAYS = {
     "model.parameter_count", "memory.kv_block_count", "compute.decode_step_s", "compute.roofline_bound",

@@ -138,7 +138,8 @@ def test_without_a_workload_there_is_wiring_and_money_and_no_serving():
     found = planned(hardware={"chip_count": 1024}, workload={"kind": "none"})
     assert found.serving is None
     heads = {metric.partition(".")[0] for metric in found.metrics}
-    assert heads == {"fabric", "reliability", "cost"}
+    assert heads == {"fabric", "reliability", "cost", "analysis"}
+    assert {name for name in found.metrics if name.startswith("analysis.")} == {"analysis.fault_visibility"}
 
 
 def test_a_length_beyond_the_models_own_is_a_warning_at_its_field():

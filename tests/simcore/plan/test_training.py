@@ -183,7 +183,7 @@ def test_without_total_tokens_there_are_no_days_and_no_price_of_the_run() -> Non
 def test_simulating_emits_its_stages_and_the_same_numbers_twice() -> None:
     heard: list[tuple[str, Any]] = []
     result = simulate(planned(), lambda kind, payload: heard.append((kind, payload.get("stage"))))
-    assert heard == [("stage", "closed_forms"), ("stage", "training")]
+    assert heard == [("stage", "closed_forms"), ("stage", "fabric"), ("stage", "training")]
     assert simulate(planned()).as_dict() == result.as_dict()
 
 
