@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from simcore.fabric.flows import Sharing, completion, max_min_rates
 from simcore.fabric.routing import Paths, Routing, link_loads, paths_of
 from simcore.fabric.specs import Degraded
+from simcore.fabric.traffic import joined
 from tests.simcore.fabric.networks import GROUPS, all_to_all, flows, network, random_flows
 from tests.simcore.fabric.test_routing import CASES, NETWORKS
 
@@ -140,3 +141,14 @@ def test_the_same_seed_gives_the_same_ends() -> None:
     found, sent = NETWORKS["three tiers"], random_flows(128, 400, 2)
     first, again = (completion(found, sent, routing="hashed", seed=9).finish_s for _ in range(2))
     assert (first == again).all()
+
+
+@pytest.mark.parametrize("count", range(3, 60, 4))
+def test_a_class_that_waits_for_a_full_link_has_no_rate_at_all(count: int) -> None:
+    """Not the rounding errors of those that fill it, at which it would take years."""
+    sent = random_flows(128, count, count)
+    waiting = flows(*((int(a), int(b), 1e9) for a, b in zip(sent.source, sent.target, strict=True) if a != b))
+    paths = paths_of(NETWORKS["two tiers"], joined([sent, waiting]), routing="ecmp")
+    kinds = np.repeat([0, 2], [count, len(waiting)])
+    rates = max_min_rates(paths, kinds, "strict")[count:]
+    assert ((rates == 0) | (rates > 1.0)).all()
