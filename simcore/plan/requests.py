@@ -59,7 +59,8 @@ def is_drawn(scenario: Scenario) -> bool:
     scheduler = spec.scheduler
     errs = getattr(scheduler, "prediction_cv", 0.0) > 0
     guessed = errs and getattr(scheduler, "queue", "fcfs") == "shortest_predicted"
-    return are_drawn(scenario.workload) or routers.is_drawn(spec.router) or guessed
+    fails = any(not isinstance(one, LOAD_KINDS) for one in scenario.reliability.shocks)
+    return are_drawn(scenario.workload) or routers.is_drawn(spec.router) or guessed or fails
 
 
 def are_drawn(workload: Workload) -> bool:

@@ -144,10 +144,9 @@ class Interruptions:
         count = int(engine.routing.open[0])
         if not len(left) or not count:
             return
-        lines = [
-            (int(lanes[place].running + lanes[place].waiting), int(place))
-            for place in engine.routing.open[1 : 1 + count]
-        ]
+        open_lanes = engine.routing.open[1 : 1 + count]
+        outstanding = lanes["running"][open_lanes] + lanes["waiting"][open_lanes]
+        lines = list(zip(outstanding.tolist(), open_lanes.tolist(), strict=True))
         heapq.heapify(lines)
         for index in left.tolist():
             if lanes[index].down and lanes[index].order >= 0:  # its last step has not ended
@@ -158,8 +157,8 @@ class Interruptions:
                 )
                 if request < 0:
                     break
-                outstanding, place = lines[0]
-                heapq.heapreplace(lines, (outstanding + 1, place))
+                length, place = lines[0]
+                heapq.heapreplace(lines, (length + 1, place))
                 self._join(request, place)
 
     def _join(self, request: int, index: int) -> None:
