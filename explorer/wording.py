@@ -39,6 +39,19 @@ _SOURCES: Final = tuple(
             r"memory that the driver reports, in logs of engine starts: (?P<printed>.+)",
             gettext_noop("memory that the driver reports, in logs of engine starts: %(printed)s"),
         ),
+        (r"(?P<part>.+): counted", gettext_noop("%(part)s: counted")),
+        (
+            r"(?P<part>.+): mean over pairs, counted on the fabric",
+            gettext_noop("%(part)s: mean over pairs, counted on the fabric"),
+        ),
+        (
+            r"InfiniBand across leaves less within one, (?P<title>.+), per further switch",
+            gettext_noop("InfiniBand across leaves less within one, %(title)s, per further switch"),
+        ),
+        (
+            r"DeepEP as measured by (?P<title>.+), fitted on H100 and H200",
+            gettext_noop("DeepEP as measured by %(title)s, fitted on H100 and H200"),
+        ),
         (r"shape of (?P<model>.+)", gettext_noop("shape of %(model)s")),
         (r"config\.json of (?P<model>.+)", gettext_noop("config.json of %(model)s")),
         (r"start logs of (?P<engine>.+)", gettext_noop("start logs of %(engine)s")),

@@ -109,6 +109,6 @@ def random_imbalance(inputs: PoolInputs, batch: float) -> Term:
     )
     highest = leaf(
         NormalDist().inv_cdf((ranks - 0.375) / (ranks + 0.25)), "expected_maximum_in_deviations", kind="derived",
-        source="Blom 1958", dimension="",
+        source="Blom, 1958", dimension="",
     )  # fmt: skip
     return 1 + highest * of_one / sqrt(tokens)

@@ -169,7 +169,7 @@ SWITCHED = {
             {"kind", "ocs_usable_ports", "price_book", "shape", "twisted"},
         ),
     ],
-    ids=str,
+    ids=("clos", "rail_only", "torus", "pod", "planes", "twisted pod"),
 )
 def test_keys_that_a_topology_got_later_count_once_they_are_set(spec, keys):
     assert set(topology_entry(spec.model_dump(mode="json"))) == keys
