@@ -6,7 +6,7 @@ from typing import Any
 from django.db import models
 
 from explorer.models.fields import JsonText
-from explorer.models.owned import Owned
+from explorer.models.owned import Owned, once_per_person
 from simcore.catalog import Calibration
 from simcore.catalog.calibrations import own_calibration
 
@@ -33,18 +33,7 @@ class SavedCalibration(Owned):
 
     class Meta:
         ordering = ("-created_at",)
-        constraints = (
-            models.UniqueConstraint(
-                fields=("slug", "owner"),
-                condition=models.Q(owner__isnull=False),
-                name="calibration_once_per_owner",
-            ),
-            models.UniqueConstraint(
-                fields=("slug", "sandbox"),
-                condition=models.Q(owner=None),
-                name="calibration_once_per_sandbox",
-            ),
-        )
+        constraints = once_per_person("calibration", "slug")
 
     def __str__(self) -> str:
         return self.name

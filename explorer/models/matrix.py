@@ -11,7 +11,7 @@ import numpy as np
 from django.db import models
 
 from explorer.models.fields import CompressedJson
-from explorer.models.owned import Owned
+from explorer.models.owned import Owned, once_per_person
 from simcore.measurements.matrix import MeasuredMatrix, read_matrix
 
 
@@ -28,16 +28,7 @@ class TrafficMatrix(Owned):
 
     class Meta:
         ordering = ("-created_at",)
-        constraints = (
-            models.UniqueConstraint(
-                fields=("sha256", "owner"),
-                condition=models.Q(owner__isnull=False),
-                name="matrix_once_per_owner",
-            ),
-            models.UniqueConstraint(
-                fields=("sha256", "sandbox"), condition=models.Q(owner=None), name="matrix_once_per_sandbox"
-            ),
-        )
+        constraints = once_per_person("matrix", "sha256")
 
     def __str__(self) -> str:
         return self.name

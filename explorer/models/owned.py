@@ -15,3 +15,15 @@ class Owned(models.Model):
 
     class Meta:
         abstract = True
+
+
+def once_per_person(name: str, field: str) -> tuple[models.UniqueConstraint, models.UniqueConstraint]:
+    """One person has a thing of this `field` once; `name` is what the constraints are called after."""
+    return (
+        models.UniqueConstraint(
+            fields=(field, "owner"), condition=models.Q(owner__isnull=False), name=f"{name}_once_per_owner"
+        ),
+        models.UniqueConstraint(
+            fields=(field, "sandbox"), condition=models.Q(owner=None), name=f"{name}_once_per_sandbox"
+        ),
+    )

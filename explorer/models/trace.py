@@ -11,7 +11,7 @@ import numpy as np
 from django.db import models
 
 from explorer.models.fields import JsonText, plain
-from explorer.models.owned import Owned
+from explorer.models.owned import Owned, once_per_person
 from simcore.errors import Message
 from simcore.workload.summary import curves, summarise
 from simcore.workload.traces import TraceTable
@@ -36,16 +36,7 @@ class TraceUpload(Owned):
 
     class Meta:
         ordering = ("-created_at",)
-        constraints = (
-            models.UniqueConstraint(
-                fields=("sha256", "owner"),
-                condition=models.Q(owner__isnull=False),
-                name="trace_once_per_owner",
-            ),
-            models.UniqueConstraint(
-                fields=("sha256", "sandbox"), condition=models.Q(owner=None), name="trace_once_per_sandbox"
-            ),
-        )
+        constraints = once_per_person("trace", "sha256")
 
     def __str__(self) -> str:
         return self.name
