@@ -701,11 +701,14 @@ _FIELDS: Final = (
     _entry("abilities.physical", "Re-wire", "A spare takes the place of what failed."),
     _entry(
         "abilities.data",
-        "Keep KV elsewhere",
-        "Who was interrupted brings its KV back instead of computing it.",
+        "Keep state elsewhere",
+        "Who was interrupted brings its KV back instead of computing it; a training job takes its state from another "
+        "server's memory instead of its last checkpoint.",
     ),
     _entry(
-        "abilities.task", "Re-route", "Requests are sent elsewhere while a replica is down, drained or slow."
+        "abilities.task",
+        "Re-route",
+        "Requests are sent elsewhere while a replica is down, drained or slow; a training job goes on with fewer.",
     ),
     _entry("abilities.reconfiguration_s", "Until a spare serves", "Time to switch a spare in and load it."),
     # economics
@@ -1286,7 +1289,8 @@ _METRICS: Final = (
     _entry(
         "reliability.shock.dip_fraction",
         "Dip",
-        "Most of the goodput that is missing in any slice of time, against the same requests without the shocks.",
+        "Most of the goodput that is missing in any slice of time, against the same requests, or the same job in "
+        "training, without the shocks.",
         better="down",
     ),
     _entry(
@@ -1298,7 +1302,8 @@ _METRICS: Final = (
     _entry(
         "reliability.shock.lost_goodput_fraction",
         "Lost goodput",
-        "Requests that miss the SLO because of the shocks, of those that would have met it.",
+        "Requests that miss the SLO because of the shocks, of those that would have met it; in training, tokens "
+        "that are missing until the last recovery and as long after it.",
         better="down",
     ),
     _entry(

@@ -589,6 +589,11 @@ NAMES: Final[Mapping[str, str]] = {
     "capacity_when_doubled_request_per_s": "Capacity with the resource doubled",
     "peak_flop": "FLOP at peak",
     "useful_flop": "Useful FLOP",
+    "horizon_s": "Time that is looked at",
+    "useful_s": "Undisturbed time that is got done",
+    "least_pace_ratio": "Least pace over the undisturbed one",
+    "first_shock_s": "First shock",
+    "recovered_s": "Back for good",
     "useful_flop_per_token": "Useful FLOP per token",
     "recomputed_flop": "Recomputed FLOP",
     # training

@@ -1,4 +1,7 @@
-"""The shock test on the Reliability page: goodput through the shocks, and what each ability to re-arrange bought."""
+"""The shock test on the Reliability page: goodput through the shocks, and what each ability to re-arrange bought.
+
+Goodput is requests that meet the SLO where requests are served, and tokens that count where a model is trained.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,18 @@ _MARKS: Final = {"physical": "scaleout", "data": "hbm", "task": "compute"}
 _LOST: Final = "lost_goodput_fraction"
 
 
-def words() -> dict[str, str]:
+def _trains(result: Result | None) -> bool:
+    return bool((result or {}).get("inputs", {}).get("workload", {}).get("kind") == "training")
+
+
+def words(result: Result | None) -> dict[str, str]:
+    """The abilities, by what they are for what runs."""
+    if _trains(result):
+        return {
+            "physical": _("re-wire to a spare"),
+            "data": _("state from another server's memory"),
+            "task": _("go on with fewer replicas"),
+        }
     return {
         "physical": _("re-wire to a spare"),
         "data": _("keep KV elsewhere"),
@@ -49,14 +63,28 @@ def goodput(result: Result | None) -> Chart | None:
     return Chart(
         slug="shocks",
         title=_title(result),
-        axis=_("Requests that meet the SLO, per second of arrival, over seconds of the run"),
+        axis=_axis(result),
         summary=_summary(result),
-        source=style.simulated(result),
+        source=_source(result),
         draw="plot",
-        body=_figure(columns, _shocks(result), style.metric(result, KPIS[2]) or 0.0),
-        table=_goodput_table(columns),
+        body=_figure(result, columns),
+        table=_goodput_table(result, columns),
         wide=True,
         height=340,
+    )
+
+
+def _axis(result: Result | None) -> str:
+    if _trains(result):
+        return _("Trained tokens that count, per second, over seconds from the start of the timeline")
+    return _("Requests that meet the SLO, per second of arrival, over seconds of the run")
+
+
+def _source(result: Result | None) -> str:
+    return (
+        _("Closed form: work that is lost is an expected value, nothing is simulated")
+        if _trains(result)
+        else style.simulated(result)
     )
 
 
@@ -94,9 +122,11 @@ def _shocks(result: Result | None) -> Sequence[Mapping[str, Any]]:
     return found
 
 
-def _curves(columns: Mapping[str, Sequence[float]]) -> list[tuple[str, str, str, dict[str, Any]]]:
+def _curves(
+    result: Result | None, columns: Mapping[str, Sequence[float]]
+) -> list[tuple[str, str, str, dict[str, Any]]]:
     """Column, name, colour and stroke of the lines: the calm run, all abilities, none, and each by itself."""
-    named = words()
+    named = words(result)
     tried = [name for name in columns if name not in ("time_s", "steady")]
     whole = max(tried, key=lambda name: name.count("+"))
     found = [("steady", _("without the shocks"), "var(--ink-2)", {"dash": "4px,3px", "width": 1.5})]
@@ -111,10 +141,9 @@ def _curves(columns: Mapping[str, Sequence[float]]) -> list[tuple[str, str, str,
     return [*found, (whole, label, "var(--accent)", {"width": 2.5})]
 
 
-def _figure(
-    columns: Mapping[str, Sequence[float]], shocks: Sequence[Mapping[str, Any]], recovery_s: float
-) -> dict[str, Any]:
-    time_s, curves = columns["time_s"], _curves(columns)
+def _figure(result: Result | None, columns: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    shocks, recovery_s = _shocks(result), style.metric(result, KPIS[2]) or 0.0
+    time_s, curves = columns["time_s"], _curves(result, columns)
     data = [
         style.line(
             time_s, columns[column], name=name, color=color, line=stroke,
@@ -128,9 +157,8 @@ def _figure(
     begins = sorted({float(one["at_s"]) for one in shocks})
     notes = [_at(one, _names(shocks, one)) for one in begins]
     if kept[lowest] < 1 - style.SAME_RATIO:
-        notes.append(
-            _label(time_s[lowest], whole[lowest], _("dip %(dip)s") % {"dip": style.percent(1 - kept[lowest])})
-        )
+        dip = style.percent(style.metric(result, KPIS[1]) or 0.0)
+        notes.append(_label(time_s[lowest], whole[lowest], _("dip %(dip)s") % {"dip": dip}))
     lines = [_upright(one, "var(--failure)", "solid") for one in begins]
     if recovery_s and begins:
         back_s = begins[0] + recovery_s
@@ -170,8 +198,8 @@ def _label(at_s: float, value: float, text: str) -> dict[str, Any]:
     return style.direct_label(text, x=at_s, y=value, xanchor="left", yanchor="top", xshift=4)
 
 
-def _goodput_table(columns: Mapping[str, Sequence[float]]) -> Table:
-    curves = _curves(columns)
+def _goodput_table(result: Result | None, columns: Mapping[str, Sequence[float]]) -> Table:
+    curves = _curves(result, columns)
     return Table(
         columns=(_("Time"), *(name for _column, name, *_rest in curves)),
         rows=tuple(
@@ -194,19 +222,20 @@ def bought(result: Result | None) -> Chart | None:
     title = _("No ability buys anything back of these shocks")
     if shares[best] >= style.SAME_RATIO:
         title = _("%(ability)s buys most back: %(share)s of the goodput") % {
-            "ability": _sentence(words()[best]),
+            "ability": _sentence(words(result)[best]),
             "share": style.percent(shares[best], digits=2),
         }
-    told = ", ".join(f"{words()[name]} {style.percent(share, digits=2)}" for name, share in shares.items())
+    named = words(result)
+    told = ", ".join(f"{named[name]} {style.percent(share, digits=2)}" for name, share in shares.items())
     return Chart(
         slug="shock-abilities",
         title=title,
         axis=_("Goodput that an ability saves, in the mean over all orders in which they could be added"),
         summary=_("Saved of the goodput: %(parts)s.") % {"parts": told},
-        source=style.simulated(result),
+        source=_source(result),
         draw="bars",
-        body=tuple(_bars(shares)),
-        table=_sets(style.rows(result, "shock_abilities")),
+        body=tuple(_bars(shares, named)),
+        table=_sets(style.rows(result, "shock_abilities"), named),
         open_table=True,
     )
 
@@ -215,11 +244,11 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _bars(shares: Mapping[str, float]) -> list[Bar]:
+def _bars(shares: Mapping[str, float], named: Mapping[str, str]) -> list[Bar]:
     widest = max(max(shares.values()), 1e-12)
     return [
         Bar(
-            label=words()[name],
+            label=named[name],
             resource=_MARKS[name],
             text=style.percent(share, digits=2),
             left=44.0,
@@ -230,9 +259,8 @@ def _bars(shares: Mapping[str, float]) -> list[Bar]:
     ]
 
 
-def _sets(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _sets(rows: Sequence[Mapping[str, Any]], named: Mapping[str, str]) -> Table:
     """Every set of abilities, with what it loses."""
-    named = words()
     return Table(
         columns=(_("Abilities"), _("Lost goodput"), _("Dip"), _("Recovery")),
         rows=tuple(

@@ -17,6 +17,7 @@ from simcore import glossary
 from simcore.analysis.resources import FIGURES, NOTICEABLE_RATIO, scaled_chip
 from simcore.analysis.shocks import shock_test
 from simcore.analysis.training import double_training, training_closing, training_resources
+from simcore.analysis.training_shocks import training_shock_test
 from simcore.catalog.types import Server
 from simcore.compute.steps import decode_shares
 from simcore.errors import Message
@@ -61,7 +62,7 @@ class Findings:
 def analyse(plan: Plan, result: Result, on_event: OnEvent | None = None) -> Findings:
     """Double each resource in turn; each doubling is announced as it completes."""
     if plan.training is not None:
-        return _of_training(plan.training, on_event)
+        return _of_training(plan, plan.training, on_event)
     if plan.serving is None:
         messages = tuple(_fabric_messages(plan))
         _announce(on_event, messages)
@@ -99,7 +100,7 @@ def analyse(plan: Plan, result: Result, on_event: OnEvent | None = None) -> Find
     )
 
 
-def _of_training(training: TrainingPlan, on_event: OnEvent | None) -> Findings:
+def _of_training(plan: Plan, training: TrainingPlan, on_event: OnEvent | None) -> Findings:
     doublings = []
     for resource in training_resources(training):
         doubling = double_training(training, resource)
@@ -108,14 +109,17 @@ def _of_training(training: TrainingPlan, on_event: OnEvent | None) -> Findings:
             on_event("finding", _event(doubling.message) | {"row": doubling.as_dict()})
     best = max(doublings, key=lambda one: one.gain.value)
     closing = training_closing(training, best)
-    _announce(on_event, (closing,))
+    shocks = training_shock_test(training, plan.scenario.reliability, seed=plan.seed)
+    _announce(on_event, (closing, *shocks.messages))
     why = {doubling.gain.name: doubling.gain for doubling in doublings}
     return Findings(
         doublings=(),
-        metrics={name: gain.value for name, gain in why.items()} | {"analysis.bottleneck": best.resource},
-        tables={"doublings": [doubling.as_dict() for doubling in doublings]},
-        why=why,
-        messages=(closing, *(doubling.message for doubling in doublings)),
+        metrics={name: gain.value for name, gain in why.items()}
+        | {"analysis.bottleneck": best.resource, **shocks.metrics},
+        tables={"doublings": [doubling.as_dict() for doubling in doublings], **shocks.tables},
+        series=shocks.series,
+        why=why | dict(shocks.why),
+        messages=(closing, *shocks.messages, *(doubling.message for doubling in doublings)),
     )
 
 

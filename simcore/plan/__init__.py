@@ -56,6 +56,7 @@ from simcore.plan.training import (
     training_terms,
 )
 from simcore.plan.training_bands import training_extrapolation
+from simcore.plan.training_shocks import training_shock_notes
 from simcore.plan.types import OperatingPoint, Plan, PoolInputs, PoolPlan, ServingPlan
 from simcore.plan.unmet import unmet_topology
 from simcore.plan.unused import unused_inputs
@@ -133,6 +134,11 @@ def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | No
             *warnings,
             *training_warnings,
             *(training_extrapolation(training.inputs) if training else ()),
+            *(
+                training_shock_notes(training, scenario.reliability, seed=scenario.run.seed)
+                if training
+                else ()
+            ),
             *slices.warnings,
             *unused_inputs(scenario, fabric),
             *unmet_topology(scenario, fabric, serving, training),

@@ -21,23 +21,19 @@ from simcore.fabric import Fabric
 from simcore.plan.disaggregated import KV_LATENCY_S, rebuilt
 from simcore.plan.kv_tiers import kv_bytes_per_token_per_chip
 from simcore.plan.serving import lane_network
-from simcore.plan.slices import CHIPS_PER_CUBE
+from simcore.plan.shock_site import SHOCKS_PATH as _PATH
+from simcore.plan.shock_site import shock_site, shock_timeline, spares_note
 from simcore.plan.types import Plan, PoolInputs, PoolPlan, ServingPlan
 from simcore.reliability import (
     LOAD_KINDS,
     Abilities,
     ReliabilitySpec,
     ShockSite,
-    SwitchTier,
     Timeline,
-    timeline,
 )
 from simcore.scenario import Scenario
 from simcore.serving.interruptions import KvCopy, Outage, Outages
 from simcore.workload.requests import Requests
-
-_PATH = "reliability.shocks"
-_RAILS = frozenset({"rail_optimized", "rail_only"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,24 +97,16 @@ def outages_of(plan: Plan, serving: ServingPlan, abilities: Abilities | None = N
     if all(isinstance(one, LOAD_KINDS) for one in spec.shocks):
         return None
     sides = _sides(serving)
-    line = _timeline(spec, able, site_of(plan.fabric, serving), seed=plan.seed)
+    line = shock_timeline(spec, able, site_of(plan.fabric, serving), seed=plan.seed)
     outages = (*_lost(sides, line), *_swapped(sides, line))
     return Outages(outages=outages, reroutes=able.task, copy=_copy(serving) if able.data else None)
 
 
 def site_of(fabric: Fabric, serving: ServingPlan) -> ShockSite:
     """What can fail: the servers that replicas stand on, and the switches above them."""
-    sides, server = _sides(serving), serving.inputs.server
+    sides = _sides(serving)
     count = sides[-1].first_server + sides[-1].server_count
-    is_torus = server.scaleup_kind == "ici"
-    links = 2 * len(fabric.shape or (1, 1, 1)) if is_torus else max(1, server.nic_count)
-    return ShockSite(
-        server_count=count,
-        links_per_server=links * (server.chips_per_server if is_torus else 1),
-        link_lost_fraction=1.0 / links,
-        servers_per_cube=CHIPS_PER_CUBE // server.chips_per_server if is_torus else None,
-        tiers=_tiers(fabric, server, count),
-    )
+    return shock_site(fabric, serving.inputs.server, server_count=count)
 
 
 def check_shocks(scenario: Scenario, fabric: Fabric, serving: ServingPlan) -> list[Message]:
@@ -142,7 +130,7 @@ def check_shocks(scenario: Scenario, fabric: Fabric, serving: ServingPlan) -> li
             )
     if serving.prefill is not None or serving.inputs.spec.autoscaling is not None:
         return []
-    line = _timeline(spec, spec.abilities, site_of(fabric, serving), seed=scenario.run.seed)
+    line = shock_timeline(spec, spec.abilities, site_of(fabric, serving), seed=scenario.run.seed)
     return list(_notes(spec, requests, _sides(serving), line))
 
 
@@ -167,24 +155,7 @@ def _notes(
             template="links that fail have no effect: no replica talks over them in a step",
             path=_PATH,
         )
-    replaceable = any(one.kind in ("host_failure", "cube_failure", "drain") for one in spec.shocks)
-    if replaceable and spec.abilities.physical and not spec.spares:
-        yield Message(
-            code="shocks.no_spares",
-            template="nothing can be re-wired: no spare is held back, so what failed waits for its repair; set "
-            "reliability.spares",
-            path="reliability.spares",
-        )
-
-
-def _timeline(spec: ReliabilitySpec, able: Abilities, site: ShockSite, *, seed: int) -> Timeline:
-    return timeline(
-        spec.shocks,
-        site,
-        seed=seed,
-        spares=spec.spares if able.physical else 0,
-        reconfiguration_s=able.reconfiguration_s,
-    )
+    yield from spares_note(spec)
 
 
 def _sides(serving: ServingPlan) -> list[_Side]:
@@ -194,26 +165,6 @@ def _sides(serving: ServingPlan) -> list[_Side]:
         found.append(_Side(pool=pool, server=inputs.server, first_server=server, first_lane=lane))
         server += found[-1].server_count
         lane += pool.lane_count
-    return found
-
-
-def _tiers(fabric: Fabric, server: Server, server_count: int) -> dict[str, SwitchTier]:
-    """A leaf switch takes its servers' only way out, or one rail of each of them; a higher one its share of all."""
-    found: dict[str, SwitchTier] = {}
-    domains = {one.component: one for one in fabric.failure_domains}
-    for tier in fabric.tiers:
-        domain = domains.get(f"{tier.name} switch")
-        if domain is None:
-            continue
-        if domain.chip_count == 0:
-            below, lost = server_count, domain.capacity_loss_fraction
-        elif fabric.kind in _RAILS:
-            below, lost = domain.chip_count, 1.0 / max(1, server.nic_count)
-        else:
-            below, lost = math.ceil(domain.chip_count / server.chips_per_server), 1.0
-        found[tier.name] = SwitchTier(
-            switch_count=tier.switch_count, server_count=min(below, server_count), lost_fraction=lost
-        )
     return found
 
 

@@ -121,13 +121,18 @@ def drawn_slices(slices: SlicePlan, *, seed: int) -> DrawnSlices:
 
 def job_goodput(spec: ReliabilitySpec, server: Server, *, chip_count: int) -> Term:
     """Share of time that one job of this size keeps after failures, restarts and checkpoints."""
-    mtbf = _mtbf(spec, server, chip_count=chip_count)
-    interval = checkpoint_interval_term(
-        spec.checkpoint_interval_s, write_s=spec.checkpoint_write_s, mtbf=mtbf
-    )
     return goodput_term(
-        interval=interval, write_s=spec.checkpoint_write_s, restart_s=spec.restart_s, mtbf=mtbf
+        interval=job_interval(spec, server, chip_count=chip_count),
+        write_s=spec.checkpoint_write_s,
+        restart_s=spec.restart_s,
+        mtbf=_mtbf(spec, server, chip_count=chip_count),
     )
+
+
+def job_interval(spec: ReliabilitySpec, server: Server, *, chip_count: int) -> Term:
+    """Time from one checkpoint of a job of this size to the next."""
+    mtbf = _mtbf(spec, server, chip_count=chip_count)
+    return checkpoint_interval_term(spec.checkpoint_interval_s, write_s=spec.checkpoint_write_s, mtbf=mtbf)
 
 
 def _mtbf(spec: ReliabilitySpec, server: Server, *, chip_count: int) -> Term:

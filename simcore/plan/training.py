@@ -130,12 +130,13 @@ def _resolved_inputs(
     options = [tp for tp in options if tp * spec.parallelism.pp * spec.parallelism.cp <= chip_count] or [1]
     for tp in options:
         found = with_tp(tp)
-        if _is_possible(found) and training_memory(found).fits:
+        if is_possible(found) and training_memory(found).fits:
             return found
     return with_tp(options[-1])
 
 
-def _is_possible(inputs: TrainingInputs) -> bool:
+def is_possible(inputs: TrainingInputs) -> bool:
+    """Whether the batch and the model can be cut this way."""
     try:
         check_inputs(inputs)
     except InputError:

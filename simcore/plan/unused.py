@@ -64,14 +64,10 @@ _SCALED: Final = (
         template="has no effect: serving.autoscaling has a fewest and a most of its own",
     ),
 )
-_OF_A_SLICE: Final = tuple(
-    f"reliability.{key}"
-    for key in (
-        "spares",
-        "checkpoint_interval_s",
-        "checkpoint_write_s",
-        "restart_s",
-    )
+_SPARES: Final = "reliability.spares"
+_OF_A_SLICE: Final = (
+    _SPARES,
+    *(f"reliability.{key}" for key in ("checkpoint_interval_s", "checkpoint_write_s", "restart_s")),
 )
 _DEFAULTS: Final = Scenario(name="defaults")
 
@@ -260,9 +256,13 @@ def _slice_inputs(scenario: Scenario) -> Iterator[Message]:
     spec, chips = scenario.reliability, scenario.hardware.chip_count
     if spec.slice_chips <= chips or "slice_chips" in spec.model_fields_set:
         return
-    shocked = bool(spec.shocks) and spec.abilities.physical  # spares take the place of what fails
+    read = set()
+    if scenario.workload.kind == "training":  # the job saves and restarts, whatever the slice
+        read |= set(_OF_A_SLICE) - {_SPARES}
+    if spec.shocks and spec.abilities.physical:  # spares take the place of what fails
+        read.add(_SPARES)
     for path in _OF_A_SLICE:
-        if _was_set(scenario, path) and not (shocked and path == "reliability.spares"):
+        if _was_set(scenario, path) and path not in read:
             yield Message(
                 code="input.no_effect",
                 template="has no effect: the slice of {slice_chips:,} chips is larger than the {chips:,} owned; set "
@@ -273,9 +273,9 @@ def _slice_inputs(scenario: Scenario) -> Iterator[Message]:
 
 
 def _shocks(scenario: Scenario) -> Iterator[Message]:
-    """Shocks where nothing is served, and abilities where nothing happens."""
+    """Shocks where nothing runs, and abilities where nothing happens."""
     spec, kind = scenario.reliability, scenario.workload.kind
-    if spec.shocks and kind != "serving":
+    if spec.shocks and kind not in ("serving", "training"):
         yield Message(
             code="input.no_effect",
             template="has no effect: workload.kind is {kind}",

@@ -29,6 +29,7 @@ from simcore.reliability.goodput import (
     waste_fraction,
     young_interval_s,
 )
+from simcore.reliability.job_line import Down, JobLine, Rescue, Slow, job_line
 from simcore.reliability.recovery import Recovery, Slices, recovery, shapley
 from simcore.reliability.shock_kinds import LOAD_KINDS, Abilities, Shock
 from simcore.reliability.shocks import (
@@ -49,14 +50,18 @@ __all__ = [
     "Abilities",
     "AnyBoxGoodput",
     "CapacityEvent",
+    "Down",
     "FailureRate",
+    "JobLine",
     "Recovery",
     "ReliabilitySpec",
+    "Rescue",
     "Shock",
     "ShockSite",
     "SliceGoodput",
     "SliceSystem",
     "Slices",
+    "Slow",
     "SwitchTier",
     "Timeline",
     "any_box_goodput",
@@ -66,6 +71,7 @@ __all__ = [
     "goodput_term",
     "has_any_box",
     "host_availability_term",
+    "job_line",
     "kept_fraction",
     "lengthened",
     "mtbf_term",

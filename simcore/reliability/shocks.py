@@ -71,6 +71,7 @@ class CapacityEvent:
     end_s: float
     lost_fraction: float = 1.0
     drains: bool = False
+    switch: str = ""  # the one that failed, such as spine 3; empty: it was none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +101,7 @@ def timeline(
     found: list[CapacityEvent] = []
     free_s = [-np.inf] * spares  # when each spare can be used
     for place, shock in sorted(enumerate(shocks), key=lambda each: each[1].at_s):
-        for servers, lost_fraction in _hit(shock, site, place, seed):
+        for servers, lost_fraction, switch in _hit(shock, site, place, seed):
             end_s = shock.at_s + shock.duration_s
             if (
                 isinstance(shock, HostFailure | CubeFailure | Drain)
@@ -115,6 +116,7 @@ def timeline(
                     end_s=end_s,
                     lost_fraction=lost_fraction,
                     drains=isinstance(shock, Drain),
+                    switch=switch,
                 )
             )
     swaps = [
@@ -125,21 +127,23 @@ def timeline(
     return Timeline(capacity=tuple(found), swaps=tuple(swaps))
 
 
-def _hit(shock: Shock, site: ShockSite, place: int, seed: int) -> Iterator[tuple[tuple[int, ...], float]]:
-    """Groups of servers that are hit together, and the share of their links that they lose."""
+def _hit(
+    shock: Shock, site: ShockSite, place: int, seed: int
+) -> Iterator[tuple[tuple[int, ...], float, str]]:
+    """Groups of servers that are hit together, the share of their links that they lose, and the switch that failed."""
     match shock:
         case HostFailure() | Drain():
             for server in _drawn(shock, site.server_count, place, seed):
-                yield (server,), 1.0
+                yield (server,), 1.0, ""
         case LinkFailure():
             for link in _drawn(shock, site.server_count * site.links_per_server, place, seed):
-                yield (link // site.links_per_server,), site.link_lost_fraction
+                yield (link // site.links_per_server,), site.link_lost_fraction, ""
         case CubeFailure():
             size = site.servers_per_cube
             if size is None:
                 raise _nothing(shock, place, "cubes")
             for cube in _drawn(shock, site.server_count // size, place, seed):
-                yield tuple(range(cube * size, (cube + 1) * size)), 1.0
+                yield tuple(range(cube * size, (cube + 1) * size)), 1.0, ""
         case SwitchFailure():
             tier = site.tiers.get(shock.tier)
             if tier is None:
@@ -147,7 +151,7 @@ def _hit(shock: Shock, site: ShockSite, place: int, seed: int) -> Iterator[tuple
             for switch in _drawn(shock, tier.switch_count, place, seed):
                 first = switch * tier.server_count % site.server_count
                 last = min(site.server_count, first + tier.server_count)
-                yield tuple(range(first, last)), tier.lost_fraction
+                yield tuple(range(first, last)), tier.lost_fraction, f"{shock.tier} {switch}"
 
 
 def _drawn(shock: Any, population: int, place: int, seed: int) -> list[int]:

@@ -88,3 +88,41 @@ def test_it_speaks_chinese(slug: str) -> None:
         chinese = shown(slug)
     assert english.title != chinese.title
     assert english.summary != chinese.summary
+
+
+@cache
+def trained() -> dict[str, Any]:
+    scenario = {
+        "name": "run",
+        "hardware": {"chip": "nvidia-h100-sxm", "chip_count": 64},
+        "model": {"name": "llama-3.1-8b"},
+        "workload": {"kind": "training"},
+        "reliability": {
+            "spares": 1,
+            "shocks": [{"kind": "host_failure", "at_s": 600, "duration_s": 7200, "count": 2}],
+        },
+    }
+    planned = plan(Scenario.parse(scenario))
+    result = simulate(planned)
+    return result.with_findings(analyse(planned, result)).as_dict() | {"scenario": scenario}
+
+
+def of_training(slug: str) -> Chart:
+    return next(chart for chart in charts.panel("reliability", trained()).charts if chart.slug == slug)
+
+
+def test_a_training_job_is_shown_in_tokens_with_words_of_its_own() -> None:
+    chart = of_training("shocks")
+    names = [line["name"] for line in chart.body["data"]]
+    assert {"go on with fewer replicas", "state from another server's memory"} <= set(names)
+    assert not {"keep KV elsewhere", "re-route requests"} & set(names)
+    assert "tokens" in chart.axis
+    assert "nothing is simulated" in chart.source
+    assert "dip 100 %" in {note["text"] for note in chart.body["layout"]["annotations"]}
+    go.Figure(without_variables(chart.body))
+
+
+def test_what_the_abilities_bought_a_training_job_is_in_its_words_in_chinese_too() -> None:
+    assert "state from another server's memory" in of_training("shock-abilities").summary
+    with translation.override("zh-hans"):
+        assert "取自另一台服务器内存的状态" in of_training("shock-abilities").summary
