@@ -135,7 +135,7 @@ def _table(ranking: Sequence[Row]) -> Chart:
     return Chart(
         slug="ranking-table",
         title=_("Every topology for these flows"),
-        axis=_("All flows start at once; best first, and what cannot be last"),
+        axis=_("All flows start at once; the quickest first, and what cannot be built last"),
         summary=_("Times, price and size of each topology."),
         source=_("Loads of links counted; prices of the topology's book"),
         draw="table",

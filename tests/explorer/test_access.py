@@ -337,6 +337,8 @@ def test_every_address_is_tested_here() -> None:
         "calibration_yaml", "use_calibration", "discard_calibration",
         "clone",
         "traces", "trace", "use_trace", "beside", "run_beside", "shared", "revoke", "login", "logout", "signup",
+        "matrices", "matrix", "study_matrix", "discard_matrix", "topologies",
+        "graph", "graph_file", "link_graph", "link_graph_file",
         "help", "methods", "healthz",
     }  # fmt: skip
 
