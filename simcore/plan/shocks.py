@@ -5,7 +5,8 @@ a chip on it; one that loses a share `f` of its links makes those that talk over
 where `c` is the share of such talk in a step at the operating point: collectives between servers, or over the torus.
 KV kept elsewhere comes back over the NICs of the replica's chips.
 
-Limits: replicas that only prefill or only decode, and replicas that are scaled, can be shocked by load alone.
+Limits: replicas that are scaled can be shocked by load alone; a server is of one pool; links that fail slow steps, and
+not the KV that passes from prefill to decode.
 """
 
 from __future__ import annotations
@@ -112,14 +113,14 @@ def site_of(fabric: Fabric, serving: ServingPlan) -> ShockSite:
 def check_shocks(scenario: Scenario, fabric: Fabric, serving: ServingPlan) -> list[Message]:
     """Raises InputError where a shock cannot happen here; what a reader should know of those that can."""
     spec, requests = scenario.reliability, serving.inputs.requests
+    scaled = serving.inputs.spec.autoscaling is not None
     for place, shock in enumerate(spec.shocks):
-        by_load = isinstance(shock, LOAD_KINDS)
-        if not by_load and (serving.prefill is not None or serving.inputs.spec.autoscaling is not None):
+        if scaled and not isinstance(shock, LOAD_KINDS):
             raise InputError.at(
                 f"{_PATH}.{place}.kind",
-                "shocks.apart",
-                "got {got}; replicas are taken only where each prefills and decodes and their number is fixed; use a "
-                "shock of load, another serving.scheduler.kind, or no serving.autoscaling",
+                "shocks.scaled",
+                "got {got}; replicas are taken only where their number is fixed; use a shock of load, or no "
+                "serving.autoscaling",
                 got=shock.kind,
             )
         if shock.kind == "load" and requests.concurrency:
@@ -128,7 +129,7 @@ def check_shocks(scenario: Scenario, fabric: Fabric, serving: ServingPlan) -> li
                 "shocks.closed_loop",
                 "got load; in a closed loop the users set the rate; use arrivals of another kind",
             )
-    if serving.prefill is not None or serving.inputs.spec.autoscaling is not None:
+    if scaled:
         return []
     line = shock_timeline(spec, spec.abilities, site_of(fabric, serving), seed=scenario.run.seed)
     return list(_notes(spec, requests, _sides(serving), line))

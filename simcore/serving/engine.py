@@ -16,11 +16,12 @@ import numpy as np
 from simcore.memory.allocators import Reservation
 from simcore.serving import state
 from simcore.serving.admission import Admission
+from simcore.serving.astray import Interrupted
 from simcore.serving.autoscaling import Autoscaler, Autoscaling
 from simcore.serving.capacity import capacity_request_per_s
 from simcore.serving.follow_up import follow_ups
 from simcore.serving.handover import KvLink, empty_handover
-from simcore.serving.interruptions import Interrupted, Interruptions, Outages, keep
+from simcore.serving.interruptions import Interruptions, Outages, keep
 from simcore.serving.kernel import advance
 from simcore.serving.layout import enter_link, free_runs, put_behind, setups_of, step_times
 from simcore.serving.pools import LanePool
@@ -67,8 +68,8 @@ class Engine:
             raise ValueError("KV moves in pages from one pool that prefills to one that decodes")
         if autoscaling is not None and len(pools) > 1:
             raise ValueError("the replicas of one pool are scaled")
-        if outages is not None and (autoscaling is not None or link is not None):
-            raise ValueError("lanes go down where all do both and none is scaled")
+        if outages is not None and autoscaling is not None:
+            raise ValueError("lanes go down where none is scaled")
         if line is not None and any(pool.scheduler.kind == "static_batch" for pool in pools):
             raise ValueError("static batches are formed first come first served")
         if chains is not None and reservation is not None:
@@ -151,6 +152,8 @@ class Engine:
             self._totals,
             self._prefix,
             self._routing,
+            self._phases,
+            self._handover,
         )
         found = Interruptions(outages, arrays, widen=self._widen)
         self._halt_at(found.next_s)
@@ -295,6 +298,7 @@ class Engine:
     def _strand(self, index: int) -> None:
         """A lane that is down has ended its last step."""
         assert self._interruptions is not None, "nothing else takes a lane down"
+        self._interruptions.recall(index)
         strand(
             self._clock,
             self._lanes,

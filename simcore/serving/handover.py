@@ -22,14 +22,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simcore.compiled import compiled_in_place
+from simcore.compiled import compiled_in_place, inlined
 from simcore.memory.kv_pool import blocks_for, run_blocks
 from simcore.serving import state
 from simcore.serving.busy import cut, wake
 from simcore.serving.instants import pop, push
 from simcore.serving.lane import begin_decode, vacate
 from simcore.serving.prefix import let_go
-from simcore.serving.routers.loads import empty_loads, least_loaded, note
+from simcore.serving.routers.loads import NOBODY, empty_loads, least_loaded, note
 from simcore.serving.speculation import later_blocks
 from simcore.serving.state import DECODE
 
@@ -97,30 +97,55 @@ def hand_over(
     now: float,
 ) -> None:
     """What ended on a prefill lane joins the lines of decode lanes, in the order in which it ended."""
-    first, count = setups[1].first_lane, setups[1].lane_count
     request = lanes[index].parting_first
     lanes[index].parting_first = -1
     while request >= 0:
         following = rows[request].after
-        rows[request].after = -1
-        place = least_loaded(handover.loads, (clock.last_target + 1 - first) % count)
-        target = first + place
-        clock.last_target = target
         handover.hops[request].source = index
-        handover.hops[request].target = target
-        lane = lanes[target]
-        if lane.queued == 0:
-            lane.queued_first = request
-        else:
-            rows[lane.queued_last].after = request
-        lane.queued_last = request
-        lane.queued += 1
-        note(handover.loads, place, outstanding(lane))
-        if lane.queued == 1:
-            if lane.steps > 1:
-                cut(lanes, order, target, now)
-            pull(clock, lanes, rows, phases, inputs, setups, totals, handover, target, now)
+        pass_on(clock, lanes, order, rows, phases, inputs, setups, totals, handover, request, now)
         request = following
+
+
+@inlined
+def pass_on(
+    clock: Any,
+    lanes: Any,
+    order: Any,
+    rows: Any,
+    phases: Any,
+    inputs: Any,
+    setups: Any,
+    totals: Any,
+    handover: Any,
+    request: int,
+    now: float,
+) -> None:
+    """A prompt stands in line where there is least to do; one that is first there has its blocks reserved."""
+    first, count = setups[1].first_lane, setups[1].lane_count
+    place = least_loaded(handover.loads, (clock.last_target + 1 - first) % count)
+    target = first + place
+    clock.last_target = target
+    lane = lanes[target]
+    stand_in_line(lane, rows, handover, request, target)
+    if handover.loads[1] < NOBODY:  # somebody takes prompts, so this lane does
+        note(handover.loads, place, outstanding(lane))
+    if lane.queued == 1:
+        if lane.steps > 1:
+            cut(lanes, order, target, now)
+        pull(clock, lanes, rows, phases, inputs, setups, totals, handover, target, now)
+
+
+@inlined
+def stand_in_line(lane: Any, rows: Any, handover: Any, request: int, index: int) -> None:
+    """A prompt waits until a decode lane has blocks for it."""
+    rows[request].after = -1
+    handover.hops[request].target = index
+    if lane.queued == 0:
+        lane.queued_first = request
+    else:
+        rows[lane.queued_last].after = request
+    lane.queued_last = request
+    lane.queued += 1
 
 
 @compiled_in_place
@@ -165,7 +190,7 @@ def pull(
     """Reserve blocks for the first in line, as many as there is room for, and send for their KV."""
     lane = lanes[index]
     setup = setups[lane.pool]
-    while lane.queued > 0 and lane.returning == 0:
+    while lane.queued > 0 and lane.returning == 0 and lane.down == 0:
         if lane.running + lane.coming + lane.landed >= setup.most_seats:  # each is sure of a seat
             return
         request = lane.queued_first
@@ -220,12 +245,7 @@ def land(
     clock.in_flight = pop(handover.order, clock.in_flight, handover.landed_s)
     hop = handover.hops[request]
     source, target = lanes[hop.source], lanes[hop.target]
-    setup = setups[source.pool]
-    rest(source, setup, totals[source.pool], now)
-    source.parked -= inputs[request]
-    source.free_blocks += blocks_for(inputs[request], setup.block_size, setup.block_shift)
-    if setup.caching == 1:
-        let_go(source, hop, prefix)
+    leave_source(source, hop, inputs, setups, totals, prefix, request, now)
     if source.order < 0 and source.waiting > 0:
         wake(clock, lanes, order, hop.source, now)
     target.coming -= 1
@@ -240,6 +260,19 @@ def land(
         wake(clock, lanes, order, hop.target, now)
     elif target.steps > 1:
         cut(lanes, order, hop.target, now)
+
+
+@inlined
+def leave_source(
+    lane: Any, hop: Any, inputs: Any, setups: Any, totals: Any, prefix: Any, request: int, now: float
+) -> None:
+    """The prefill lane of a prompt gives up its KV."""
+    setup = setups[lane.pool]
+    rest(lane, setup, totals[lane.pool], now)
+    lane.parked -= inputs[request]
+    lane.free_blocks += blocks_for(inputs[request], setup.block_size, setup.block_shift)
+    if setup.caching == 1:
+        let_go(lane, hop, prefix)
 
 
 @compiled_in_place
@@ -257,7 +290,10 @@ def seat_landed(
     lane: Any, seats: Any, room: Any, rows: Any, phases: Any, inputs: Any, outputs: Any, setup: Any
 ) -> None:
     """What has landed joins the decodes: it has its blocks, even where others wait to be computed again."""
-    while lane.landed > 0 and lane.running + lane.waiting < lane.ring_size:
+    while lane.landed > 0 and (
+        lane.running + lane.waiting < lane.ring_size
+        or (lane.ring_size == setup.most_seats and lane.spare_count > 0)  # many came from lanes that are down
+    ):
         request = lane.landed_first
         lane.landed_first = rows[request].after
         lane.landed -= 1

@@ -18,12 +18,14 @@ import heapq
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
+from simcore.serving.astray import Interrupted, recall, resend
 from simcore.serving.records import Floats
-from simcore.serving.stranding import join, shut, stop, take_first
+from simcore.serving.state import DECODE
+from simcore.serving.stranding import join, note_load, stop, take_first
 
 SHUNNED_RATIO: Final = 2.0  # a lane as slow as this is sent nothing, where requests can be sent elsewhere
 
@@ -56,20 +58,6 @@ class Outages:
     copy: KvCopy | None = None
 
 
-class Interrupted(NamedTuple):
-    """What is read and written of the engine; none of it is ever laid out anew."""
-
-    clock: Any
-    lanes: Any
-    order: Any
-    rows: Any
-    inputs: Any
-    setups: Any
-    totals: Any
-    prefix: Any
-    routing: Any
-
-
 def keep(setups: Any, copy: KvCopy) -> None:
     """What the kernel has to know of the copies of what lanes hold."""
     setups["keeping"] = 1
@@ -86,6 +74,7 @@ class Interruptions:
         self._outages = [one for one in spec.outages if one.end_s > one.begin_s and one.slow_ratio != 1.0]
         edges = {edge for one in self._outages for edge in (one.begin_s, one.end_s)}
         self._instants = sorted(edges, reverse=True)
+        self._decodes = arrays.setups["role"][arrays.lanes["pool"]] == DECODE
         self._log: list[tuple[float, int]] = [(-math.inf, 0)]
         arrays.clock[0].resuming = int(bool(edges))
 
@@ -107,8 +96,13 @@ class Interruptions:
         self._send_elsewhere()
         self._log.append((now_s, int(self._engine.lanes["down"].sum())))
 
+    def recall(self, index: int) -> None:
+        """A lane that is down has ended its last step: what was on its way from or to it starts again."""
+        for request in recall(self._engine, index):
+            self._join(request, index)
+
     def stranded(self) -> None:
-        """A lane that is down has stopped: its line may be sent elsewhere."""
+        """Nothing is left on a lane that is down: its line may be sent elsewhere."""
         self._send_elsewhere()
 
     def lanes_down(self, time_s: Floats) -> Floats:
@@ -119,32 +113,43 @@ class Interruptions:
 
     def _set(self, index: int, outages: list[Outage]) -> None:
         """The lane is as these outages together have it."""
-        clock, lanes, order, *_ = self._engine
-        lane = lanes[index]
+        engine, lane = self._engine, self._engine.lanes[index]
         down = any(math.isinf(one.slow_ratio) and not (one.drains and self._reroutes) for one in outages)
         slow = max([1.0, *(one.slow_ratio for one in outages if math.isfinite(one.slow_ratio))])
         drained = any(one.drains for one in outages) or slow >= SHUNNED_RATIO
         changed = (down, slow) != (bool(lane.down), float(lane.pace))
         lane.down, lane.pace = int(down), slow
         if self._reroutes:
-            shut(lanes, self._engine.setups, self._engine.routing, index, int(down or drained))
-        if changed and (down or lane.order >= 0 or lane.waiting > 0):
-            stop(clock, lanes, order, index)
+            lane.shut = int(down or drained)
+            note_load(engine.lanes, engine.setups, engine.routing, engine.handover, index)
+        if changed and (down or lane.order >= 0 or lane.waiting + lane.queued > 0):
+            stop(engine.clock, engine.lanes, engine.order, engine.setups, engine.totals, index)
 
     def _open(self) -> None:
         """Write down which lanes take requests."""
-        found = np.flatnonzero(self._engine.lanes["shut"] == 0)
+        found = self._lanes_open(decoding=False)
         self._engine.routing.open[0] = len(found)
         self._engine.routing.open[1 : 1 + len(found)] = found
 
+    def _lanes_open(self, *, decoding: bool) -> Any:
+        """The lanes that take requests, or prompts to decode."""
+        return np.flatnonzero((self._engine.lanes["shut"] == 0) & (self._decodes == decoding))
+
     def _send_elsewhere(self) -> None:
-        """Who waits at a lane that takes nobody stands in the shortest line of one that does."""
+        """Who waits at a lane that takes nobody stands in line at one that does, of the same pool if it decodes."""
+        self._relieve(decoding=False)
+        if self._decodes.any():
+            self._relieve(decoding=True)
+            if len(self._lanes_open(decoding=True)):
+                resend(self._engine)
+
+    def _relieve(self, *, decoding: bool) -> None:
+        """Who waits to be computed stands in the shortest line."""
         engine, lanes = self._engine, self._engine.lanes
-        left = np.flatnonzero((lanes["shut"] == 1) & (lanes["waiting"] > 0))
-        count = int(engine.routing.open[0])
-        if not len(left) or not count:
+        left = np.flatnonzero((lanes["shut"] == 1) & (lanes["waiting"] > 0) & (self._decodes == decoding))
+        open_lanes = self._lanes_open(decoding=decoding) if len(left) else left
+        if not len(open_lanes):
             return
-        open_lanes = engine.routing.open[1 : 1 + count]
         outstanding = lanes["running"][open_lanes] + lanes["waiting"][open_lanes]
         lines = list(zip(outstanding.tolist(), open_lanes.tolist(), strict=True))
         heapq.heapify(lines)
@@ -162,8 +167,19 @@ class Interruptions:
                 self._join(request, place)
 
     def _join(self, request: int, index: int) -> None:
-        clock, lanes, order, rows, inputs, setups, _, _, routing = self._engine
-        lane = lanes[index]
-        if lane.running + lane.waiting == lane.ring_size < setups[lane.pool].most_seats:
+        engine, lane = self._engine, self._engine.lanes[index]
+        if lane.running + lane.waiting == lane.ring_size < engine.setups[lane.pool].most_seats:
             self._widen(index)
-        join(clock, lanes, order, rows, inputs, setups, routing, request, index)
+        join(
+            engine.clock,
+            engine.lanes,
+            engine.order,
+            engine.rows,
+            engine.inputs,
+            engine.setups,
+            engine.totals,
+            engine.routing,
+            engine.handover,
+            request,
+            index,
+        )

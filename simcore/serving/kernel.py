@@ -138,7 +138,7 @@ def advance(
             lane.steps = 0
             if s.role == PREFILL:
                 hand_over(c, lanes, order, rows, phases, inputs, setups, totals, handover, index, event_s)
-            elif s.role == DECODE:
+            elif s.role == DECODE and lane.shut == 0:
                 note(handover.loads, index - s.first_lane, outstanding(lane))
             if s.tracking == 1 and index < setups[0].replica_count and lane.shut == 0:  # it is ready
                 note(routing.loads, index, lane.running + lane.waiting)

@@ -12,11 +12,12 @@ from typing import Any
 from simcore.compiled import compiled_in_place
 from simcore.memory.buddy import give, order_for
 from simcore.serving.busy import cut, order_down, wake
+from simcore.serving.handover import outstanding, rest
 from simcore.serving.lane import blocks_of_prompt
 from simcore.serving.preemption import unseat
 from simcore.serving.prefix import forget
 from simcore.serving.routers.loads import NOBODY, note
-from simcore.serving.state import LEVEL_KEPT
+from simcore.serving.state import DECODE, LEVEL_KEPT
 from simcore.serving.tiers import swap_in
 from simcore.serving.waiting import leave_line, melded
 
@@ -52,27 +53,32 @@ def strand(
     if setup.caching == 1:
         forget(lane, setup, prefix)
     lane.order = -1
+    lane.start_s = now
     clock[0].busy_lanes -= 1
     if clock[0].busy_lanes > 0:
         order_down(lanes, order, clock[0].busy_lanes, 0, order[clock[0].busy_lanes])
 
 
 @compiled_in_place
-def stop(clock: Any, lanes: Any, order: Any, index: int) -> None:
+def stop(clock: Any, lanes: Any, order: Any, setups: Any, totals: Any, index: int) -> None:
     """The lane's step under way is its last, or the last of this length; an idle one has its say at once."""
-    if lanes[index].order < 0:
+    lane = lanes[index]
+    if lane.order < 0:
+        rest(lane, setups[lane.pool], totals[lane.pool], clock[0].now_s)
         wake(clock[0], lanes, order, index, clock[0].now_s)
-    elif lanes[index].steps > 1:
+    elif lane.steps > 1:
         cut(lanes, order, index, clock[0].now_s)
 
 
 @compiled_in_place
-def shut(lanes: Any, setups: Any, routing: Any, index: int, is_shut: int) -> None:
-    """Whether a lane is sent anything from now on."""
+def note_load(lanes: Any, setups: Any, routing: Any, handover: Any, index: int) -> None:
+    """What a lane has to do, for whoever sends requests or prompts; one that is shut is sent none."""
     lane = lanes[index]
-    lane.shut = is_shut
-    if setups[0].tracking == 1:
-        note(routing.loads, index, NOBODY if is_shut == 1 else lane.running + lane.waiting)
+    if setups[lane.pool].role == DECODE:
+        place = index - setups[lane.pool].first_lane
+        note(handover.loads, place, NOBODY if lane.shut == 1 else outstanding(lane))
+    elif setups[0].tracking == 1:
+        note(routing.loads, index, NOBODY if lane.shut == 1 else lane.running + lane.waiting)
 
 
 @compiled_in_place
@@ -108,14 +114,17 @@ def join(
     rows: Any,
     inputs: Any,
     setups: Any,
+    totals: Any,
     routing: Any,
+    handover: Any,
     request: int,
     index: int,
 ) -> None:
     """A request that was sent elsewhere before stands at the end of this lane's line, or at its rank."""
     lane = lanes[index]
     setup, row = setups[lane.pool], rows[request]
-    row.replica = index
+    if setup.role != DECODE:
+        row.replica = index
     row.after = -1
     if setup.ranked == 1:
         row.child = -1
@@ -128,9 +137,5 @@ def join(
     lane.waiting += 1
     lane.returning += 1 if row.preemptions > 0 else 0
     lane.line_blocks += blocks_of_prompt(rows, setup, request, inputs[request] + row.generated)
-    if setups[0].tracking == 1 and lane.shut == 0:
-        note(routing.loads, index, lane.running + lane.waiting)
-    if lane.order < 0:
-        wake(clock[0], lanes, order, index, clock[0].now_s)
-    elif lane.steps > 1:
-        cut(lanes, order, index, clock[0].now_s)
+    note_load(lanes, setups, routing, handover, index)
+    stop(clock, lanes, order, setups, totals, index)

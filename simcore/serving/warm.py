@@ -11,11 +11,12 @@ import numpy as np
 from simcore.compute.step_table import StepTimeTable
 from simcore.memory.allocators import occupancy
 from simcore.serving.engine import Engine
+from simcore.serving.handover import KvLink
 from simcore.serving.interruptions import Outage, Outages
 from simcore.serving.ordering import sorted_values
-from simcore.serving.pools import LanePool
+from simcore.serving.pools import LanePool, Role
 from simcore.serving.routers.round_robin import RoundRobin
-from simcore.serving.schedulers import SCHEDULER_CODES, SchedulerParameters
+from simcore.serving.schedulers import SCHEDULER_CODES, SchedulerKind, SchedulerParameters
 from simcore.workload.requests import Requests
 
 
@@ -24,24 +25,37 @@ def warm() -> None:
     requests = Requests(
         arrival_s=np.zeros(3), input_tokens=np.full(3, 5), output_tokens=np.full(3, 4), concurrency=2
     )
+    failure = Outage(lanes=(0,), begin_s=1e-3, end_s=1.0)
     for kind in SCHEDULER_CODES:
-        pool = LanePool(
-            table=constant_table(1e-3, max_tokens=8, max_sequences=2),
-            scheduler=SchedulerParameters(kind=kind, max_num_seqs=2, max_num_batched_tokens=8),
-            block_count=4,
-            lane_count=2,
-        )
-        failure = Outage(lanes=(0,), begin_s=1e-3, end_s=1.0)
-        Engine(
-            [pool],
-            block_size_tokens=4,
-            router=RoundRobin(),
-            requests=requests,
-            outages=Outages(outages=(failure,)),
-        ).run()
+        _serve([_pool(kind, "both")], requests, failure, None)
+    apart = [_pool("chunked_prefill", "prefill"), _pool("chunked_prefill", "decode")]
+    link = KvLink(prefill_s_per_token=1e-3, decode_s_per_token=1e-3, latency_s=0.0)
+    for lane in (0, 2):  # one of each pool, while KV is on its way
+        _serve(apart, requests, Outage(lanes=(lane,), begin_s=3e-3, end_s=1.0), link)
     one = np.ones(1, np.int64)
     occupancy("paged", one, one, capacity_tokens=64, max_model_len=64)
     sorted_values(np.zeros(4096))  # metrics of many requests; fewer are sorted by numpy
+
+
+def _pool(kind: SchedulerKind, role: Role) -> LanePool:
+    return LanePool(
+        table=constant_table(1e-3, max_tokens=8, max_sequences=2),
+        scheduler=SchedulerParameters(kind=kind, max_num_seqs=2, max_num_batched_tokens=8),
+        block_count=4,
+        lane_count=2,
+        role=role,
+    )
+
+
+def _serve(pools: list[LanePool], requests: Requests, failure: Outage, link: KvLink | None) -> None:
+    Engine(
+        pools,
+        block_size_tokens=4,
+        router=RoundRobin(),
+        requests=requests,
+        link=link,
+        outages=Outages(outages=(failure,)),
+    ).run()
 
 
 def constant_table(step_s: float, *, max_tokens: int, max_sequences: int) -> StepTimeTable:

@@ -152,7 +152,6 @@ def test_a_swap_of_weights_passes_all_replicas_in_turn(planner):
 @pytest.mark.parametrize(
     ("overrides", "path"),
     [
-        ({"serving.scheduler": {"kind": "disaggregated"}}, "reliability.shocks.0.kind"),
         ({"serving.autoscaling": {"kind": "kv_usage"}}, "reliability.shocks.0.kind"),
         ({"reliability.shocks": [{"kind": "host_failure", "count": 9}]}, "reliability.shocks.0.count"),
         ({"reliability.shocks": [{"kind": "cube_failure"}]}, "reliability.shocks.0.kind"),
@@ -178,3 +177,33 @@ def test_what_has_no_effect_is_said(planner):
     assert "shocks.no_spares" in {one.code for one in bare.warnings}
     told = planner.plan(shocked(HOST)).warnings
     assert "reliability.spares" not in {one.path for one in told}
+
+
+def apart(planner, seed, prefill=8, **more):
+    scheduler = {
+        "kind": "disaggregated",
+        "prefill": {"replica_count": prefill},
+        "decode": {"replica_count": 32 - prefill},
+    }
+    more |= {"serving.scheduler": scheduler, "run.seed": seed, "workload.request_count": 12_000}
+    return planner.plan(shocked(HOST | {"at_s": 20, "duration_s": 20}, **more))
+
+
+def hit(planner, host, **more):
+    """A plan whose failed host is this one, of four."""
+    plans = (apart(planner, seed, **more) for seed in range(40))
+    return next(one for one in plans if outages_of(one, one.serving).outages[0].lanes[0] == 8 * host)
+
+
+@pytest.mark.parametrize("host", [0, 3])
+def test_a_failed_host_takes_replicas_that_prefill_or_some_that_decode(planner, host):
+    plan = hit(planner, host)
+    (outage,) = outages_of(plan, plan.serving).outages
+    assert outage.lanes == tuple(range(8 * host, 8 * host + 8))
+    found = shock_test(plan, plan.serving)
+    lost = [row["lost_goodput_fraction"] for row in found.tables["shock_abilities"]]
+    assert len(lost) == 8
+    assert 0 <= lost[-1] < lost[0]
+    assert found.metrics[f"{SHOCK}dip_fraction"] == (
+        1.0 if host == 0 else 0.0
+    )  # all that prefill, or a third
