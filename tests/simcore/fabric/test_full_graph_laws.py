@@ -129,7 +129,7 @@ def test_far_endpoints_have_the_paths_that_are_counted(spec: AnyTopology, count:
     assert 1 <= fabric.terms["fabric.disjoint_path_count"].value <= fewest
 
 
-@settings(UNHURRIED, suppress_health_check=[HealthCheck.filter_too_much])  # few draws hold their chips and halve
+@settings(UNHURRIED, suppress_health_check=[HealthCheck.filter_too_much])  # few draws hold chips and halve
 @given(specs(DIRECT), st.integers(SERVER.chips_per_server + 1, 60))
 def test_no_balanced_cut_is_found_that_meets_fewer_links_than_the_bisection(
     spec: AnyTopology, count: int
