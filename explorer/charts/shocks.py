@@ -21,6 +21,7 @@ KPIS: Final = (
 ABILITIES: Final = ("physical", "data", "task")
 _MARKS: Final = {"physical": "scaleout", "data": "hbm", "task": "compute"}
 _LOST: Final = "lost_goodput_fraction"
+_SERVED: Final = frozenset({"load", "prompt_length", "model_swap"})  # nothing that a training job feels
 
 
 def _trains(result: Result | None) -> bool:
@@ -32,8 +33,8 @@ def words(result: Result | None) -> dict[str, str]:
     if _trains(result):
         return {
             "physical": _("re-wire to a spare"),
-            "data": _("state from another server's memory"),
-            "task": _("go on with fewer replicas"),
+            "data": _("keep state elsewhere"),
+            "task": _("shrink the job"),
         }
     return {
         "physical": _("re-wire to a spare"),
@@ -116,10 +117,9 @@ def _summary(result: Result | None) -> str:
 
 
 def _shocks(result: Result | None) -> Sequence[Mapping[str, Any]]:
-    found: Sequence[Mapping[str, Any]] = (
-        (result or {}).get("inputs", {}).get("reliability", {}).get("shocks", ())
-    )
-    return found
+    """Those that what runs can feel."""
+    found = (result or {}).get("inputs", {}).get("reliability", {}).get("shocks", ())
+    return [one for one in found if not (_trains(result) and one["kind"] in _SERVED)]
 
 
 def _curves(
@@ -144,9 +144,10 @@ def _curves(
 def _figure(result: Result | None, columns: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     shocks, recovery_s = _shocks(result), style.metric(result, KPIS[2]) or 0.0
     time_s, curves = columns["time_s"], _curves(result, columns)
+    steps = {"shape": "hvh"} if _trains(result) else {}
     data = [
         style.line(
-            time_s, columns[column], name=name, color=color, line=stroke,
+            time_s, columns[column], name=name, color=color, line=stroke | steps,
             hovertemplate="%{x:,.0f} s · %{y:,.1f}/s<extra>%{fullData.name}</extra>",
         )
         for column, name, color, stroke in curves
@@ -158,7 +159,8 @@ def _figure(result: Result | None, columns: Mapping[str, Sequence[float]]) -> di
     notes = [_at(one, _names(shocks, one)) for one in begins]
     if kept[lowest] < 1 - style.SAME_RATIO:
         dip = style.percent(style.metric(result, KPIS[1]) or 0.0)
-        notes.append(_label(time_s[lowest], whole[lowest], _("dip %(dip)s") % {"dip": dip}))
+        above = whole[lowest] < max(steady) / 5  # below is the axis
+        notes.append(_label(time_s[lowest], whole[lowest], _("dip %(dip)s") % {"dip": dip}, above=above))
     lines = [_upright(one, "var(--failure)", "solid") for one in begins]
     if recovery_s and begins:
         back_s = begins[0] + recovery_s
@@ -194,8 +196,9 @@ def _at(at_s: float, text: str, level: float = 0.98) -> dict[str, Any]:
     return style.direct_label(text, x=at_s, y=level, yref="paper", xanchor="left", yanchor="top", xshift=4)
 
 
-def _label(at_s: float, value: float, text: str) -> dict[str, Any]:
-    return style.direct_label(text, x=at_s, y=value, xanchor="left", yanchor="top", xshift=4)
+def _label(at_s: float, value: float, text: str, *, above: bool) -> dict[str, Any]:
+    side = "bottom" if above else "top"
+    return style.direct_label(text, x=at_s, y=value, xanchor="left", yanchor=side, xshift=4)
 
 
 def _goodput_table(result: Result | None, columns: Mapping[str, Sequence[float]]) -> Table:
@@ -252,7 +255,7 @@ def _bars(shares: Mapping[str, float], named: Mapping[str, str]) -> list[Bar]:
             resource=_MARKS[name],
             text=style.percent(share, digits=2),
             left=44.0,
-            width=max(0.4, max(0.0, share) / widest * 44.0),
+            width=max(0.4, max(0.0, share) / widest * 38.0),
             hatched=False,
         )
         for name, share in sorted(shares.items(), key=lambda pair: -pair[1])

@@ -44,7 +44,7 @@ def training_shock_test(planned: TrainingPlan, spec: ReliabilitySpec, *, seed: i
     ends_s = [one.at_s + one.duration_s for one in spec.shocks]
     last_s = max(*(line.whole_again_s for line in lines.values()), *ends_s, planned.step.step_s.value)
     edges_s = np.linspace(0.0, 2 * last_s, _SLICES + 1)
-    first_s = min(one.at_s for one in spec.shocks)
+    first_s = job.first_shock_s
     steady = job.steady_token_per_s.value
     tried = [
         Tried(

@@ -41,7 +41,7 @@ from simcore.training import TrainingInputs, TrainingStep, training_memory, trai
 from simcore.why import Term, leaf
 
 _ALL: frozenset[int] = frozenset()
-_SERVED = frozenset({"load", "prompt_length", "model_swap"})
+_SERVED = frozenset({"load", "prompt_length", "model_swap"})  # nothing that a job feels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +69,12 @@ class ShockedJob:
             left_ratio=self.left_ratio,
             shrinks=able.task,
         )
+
+    @property
+    def first_shock_s(self) -> float:
+        """When the first comes that the job can feel; of all, where it feels none."""
+        felt = [one.at_s for one in self.spec.shocks if one.kind not in _SERVED]
+        return min(felt or [one.at_s for one in self.spec.shocks])
 
     def events(self, able: Abilities) -> tuple[CapacityEvent, ...]:
         return shock_timeline(self.spec, able, self.site, seed=self.seed).capacity

@@ -99,7 +99,10 @@ def trained() -> dict[str, Any]:
         "workload": {"kind": "training"},
         "reliability": {
             "spares": 1,
-            "shocks": [{"kind": "host_failure", "at_s": 600, "duration_s": 7200, "count": 2}],
+            "shocks": [
+                {"kind": "host_failure", "at_s": 600, "duration_s": 7200, "count": 2},
+                {"kind": "load"},
+            ],
         },
     }
     planned = plan(Scenario.parse(scenario))
@@ -114,15 +117,16 @@ def of_training(slug: str) -> Chart:
 def test_a_training_job_is_shown_in_tokens_with_words_of_its_own() -> None:
     chart = of_training("shocks")
     names = [line["name"] for line in chart.body["data"]]
-    assert {"go on with fewer replicas", "state from another server's memory"} <= set(names)
+    assert {"shrink the job", "keep state elsewhere"} <= set(names)
     assert not {"keep KV elsewhere", "re-route requests"} & set(names)
     assert "tokens" in chart.axis
     assert "nothing is simulated" in chart.source
     assert "dip 100 %" in {note["text"] for note in chart.body["layout"]["annotations"]}
+    assert "load burst" not in {note["text"] for note in chart.body["layout"]["annotations"]}
     go.Figure(without_variables(chart.body))
 
 
 def test_what_the_abilities_bought_a_training_job_is_in_its_words_in_chinese_too() -> None:
-    assert "state from another server's memory" in of_training("shock-abilities").summary
+    assert "keep state elsewhere" in of_training("shock-abilities").summary
     with translation.override("zh-hans"):
-        assert "取自另一台服务器内存的状态" in of_training("shock-abilities").summary
+        assert "异地保留状态" in of_training("shock-abilities").summary

@@ -153,6 +153,11 @@ def test_what_changes_only_what_is_served_has_no_effect_and_says_so(shocked):
     assert set(findings_of(plan).metrics.values()) == {0.0}
 
 
+def test_recovery_counts_from_the_first_shock_that_the_job_feels(shocked):
+    alone, with_load = shocked(HOST), shocked({"kind": "load", "at_s": 100, "duration_s": 10}, HOST)
+    assert findings_of(with_load).metrics == pytest.approx(findings_of(alone).metrics)
+
+
 def test_a_shock_of_no_length_changes_nothing(shocked):
     assert set(findings_of(shocked(HOST | {"duration_s": 0})).metrics.values()) == {0.0}
 
