@@ -13,7 +13,6 @@ from typing import Final, Self
 
 import numpy as np
 
-from simcore.serving.ordering import sorted_values
 from simcore.serving.records import Floats, Integers
 
 _PARTS_LOG2: Final = 7  # of an octave
@@ -35,7 +34,7 @@ class Ordered:
     @classmethod
     def of(cls, times_s: Floats) -> Self:
         """None may be negative or NaN."""
-        return cls(times_s=sorted_values(times_s))
+        return cls(times_s=np.sort(times_s))
 
     def __len__(self) -> int:
         return len(self.times_s)

@@ -179,10 +179,11 @@ class Engine:
         return found
 
     def _new_rows(self, line: Line | None) -> Any:
-        rows = state.records(state.ROW, len(self._requests))
-        rows["replica"] = -1
+        blank = state.records(state.ROW, 1)
+        blank["replica"] = -1
         for name in ("first_token_s", "finish_s", "scheduled_s"):
-            rows[name] = math.nan
+            blank[name] = math.nan
+        rows = np.repeat(blank, len(self._requests))  # rows are long, so they are written in one pass
         if line is not None:
             self._setup["ranked"] = 1
             self._setup["flows"] = line.flow_count

@@ -13,7 +13,6 @@ from simcore.memory.allocators import occupancy
 from simcore.serving.engine import Engine
 from simcore.serving.handover import KvLink
 from simcore.serving.interruptions import Outage, Outages
-from simcore.serving.ordering import sorted_values
 from simcore.serving.pools import LanePool, Role
 from simcore.serving.routers.round_robin import RoundRobin
 from simcore.serving.schedulers import SCHEDULER_CODES, SchedulerKind, SchedulerParameters
@@ -21,7 +20,7 @@ from simcore.workload.requests import Requests
 
 
 def warm() -> None:
-    """Run three requests through every scheduler and a failure, one through an allocator, and sort enough values."""
+    """Run three requests through every scheduler and a failure, and one through an allocator."""
     requests = Requests(
         arrival_s=np.zeros(3), input_tokens=np.full(3, 5), output_tokens=np.full(3, 4), concurrency=2
     )
@@ -34,7 +33,6 @@ def warm() -> None:
         _serve(apart, requests, Outage(lanes=(lane,), begin_s=3e-3, end_s=1.0), link)
     one = np.ones(1, np.int64)
     occupancy("paged", one, one, capacity_tokens=64, max_model_len=64)
-    sorted_values(np.zeros(4096))  # metrics of many requests; fewer are sorted by numpy
 
 
 def _pool(kind: SchedulerKind, role: Role) -> LanePool:

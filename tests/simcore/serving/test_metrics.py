@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from simcore.serving.attribution import seconds_by_resource
 from simcore.serving.engine import Engine
 from simcore.serving.metrics import ServingMetrics, itl_cdf, regime_of, serving_metrics
-from simcore.serving.ordering import sorted_values
 from simcore.workload.requests import Requests
 from tests.simcore.serving.tables import (
     SCHEDULERS,
@@ -241,9 +240,3 @@ def test_the_cdf_of_gaps_keeps_only_where_it_turns() -> None:
 def test_one_token_answers_have_no_cdf_of_gaps() -> None:
     run = finished(closed_requests(50, concurrency=4, input_tokens=50, output_tokens=1))
     assert "itl_cdf" not in measured(run).cdfs
-
-
-@given(st.lists(st.floats(0, 1e12), max_size=40), st.integers(1, 200))
-def test_radix_sorting_is_sorting(values: list[float], repeat: int) -> None:
-    many = np.array(values * repeat)
-    np.testing.assert_array_equal(sorted_values(many), np.sort(many))
