@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from simcore.compiled import HAVE_COMPILER
 from simcore.memory.allocators import Reservation
 from simcore.serving import state
 from simcore.serving.admission import Admission
 from simcore.serving.astray import Interrupted
 from simcore.serving.autoscaling import Autoscaler, Autoscaling
 from simcore.serving.capacity import capacity_request_per_s
+from simcore.serving.columns import columns
 from simcore.serving.follow_up import follow_ups
 from simcore.serving.handover import KvLink, empty_handover
 from simcore.serving.interruptions import Interruptions, Outages, keep
@@ -126,6 +128,7 @@ class Engine:
         self._gaps = np.zeros(state.GAP_BINS, np.int64)
         self._samples = state.records(state.SAMPLE, state.SAMPLE_ROWS)
         self._clock = self._new_clock(self._horizon_s())
+        self._given: tuple[Any, ...] | None = None
         self._autoscaler = None if autoscaling is None else self._scaled(autoscaling)
         self._interruptions = None if outages is None else self._interrupted(outages)
 
@@ -238,6 +241,11 @@ class Engine:
         return int(self._clock[0].completed + self._clock[0].rejected)
 
     @property
+    def _block_count(self) -> float:
+        """Of all lanes."""
+        return float(sum(pool.block_count * pool.lane_count for pool in self._pools))
+
+    @property
     def hit_tokens(self) -> Integers:
         """Prompt tokens that were resident when each request was first admitted; empty without chains."""
         found: Integers = self._prefix.hit_tokens
@@ -247,20 +255,19 @@ class Engine:
         """Run to the end, handing out about `target_count` slices as simulated time goes on."""
         count = len(self._requests)
         share = max(1, -(-count // max(1, target_count)))
-        while self.done_count < count:
-            self._clock[0].until = min(count, self.done_count + share)
-            parts = [self._advance()]
-            while self.done_count < self._clock[0].until:
+        done = self.done_count
+        while done < count:
+            self._clock[0].until = until = min(count, done + share)
+            parts = []
+            while done < until:
                 parts.append(self._advance())
-            columns, kv_map = (
-                {name: np.concatenate([part[name] for part in found]) for name in found[0]}
-                for found in zip(*parts, strict=True)
-            )
+                done = self.done_count
+            taken = np.concatenate(parts)
             yield Slice(
-                columns=columns,
-                kv_map=kv_map,
+                columns=self._columns(taken),
+                kv_map=self._kv_map(taken),
                 completed_count=int(self._clock[0].completed),
-                progress_fraction=self.done_count / count,
+                progress_fraction=done / count,
             )
 
     def run(self) -> None:
@@ -268,7 +275,8 @@ class Engine:
         for _ in self.slices(target_count=1):
             pass
 
-    def _advance(self) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    def _advance(self) -> Any:
+        """One call of the kernel, and what must be done between events; returns the samples that it took."""
         outcome = self._on()
         while outcome in (state.MORE_SEATS, state.HALTED, state.LOST):
             if outcome == state.HALTED:
@@ -284,7 +292,10 @@ class Engine:
                 f"the serving engine makes no progress at {clock.now_s} s with {self.done_count} of "
                 f"{len(self._requests)} requests done; this is a fault of the scheduler, please report it"
             )
-        return self._take_samples()
+        clock = self._clock[0]
+        taken = self._samples.view(np.ndarray)[: clock.samples].copy()
+        clock.samples = 0
+        return taken
 
     def _halted(self, now_s: float) -> None:
         """What was to change at this instant does."""
@@ -320,10 +331,18 @@ class Engine:
         """Twice the seats for a lane."""
         most = int(self._setup[self._lanes[index].pool].most_seats)
         self._seats, self._room = widened(self._lanes, self._seats, self._room, index, most=most)
+        self._given = None
 
     def _on(self) -> int:
         """One call of the kernel; why it returned."""
-        outcome: int = advance(
+        if self._given is None:
+            self._given = self._arguments()
+        outcome: int = advance(*self._given)
+        return outcome
+
+    def _arguments(self) -> tuple[Any, ...]:
+        """What the kernel works on. Records go to compiled code as plain arrays, whose types numba tells sooner."""
+        arrays = (
             self._clock,
             self._lanes,
             self._order,
@@ -348,13 +367,13 @@ class Engine:
             self._gaps,
             self._samples,
         )
-        return outcome
+        if not HAVE_COMPILER:
+            return arrays
+        return tuple(each.view(np.ndarray) if isinstance(each, np.recarray) else each for each in arrays)
 
-    def _take_samples(self) -> tuple[dict[str, Floats], dict[str, Floats]]:
-        clock = self._clock[0]
-        taken = self._samples.view(np.ndarray)[: clock.samples]
-        clock.samples = 0
-        blocks = float(sum(pool.block_count * pool.lane_count for pool in self._pools))
+    def _columns(self, taken: Any) -> dict[str, Floats]:
+        """The time series of some samples."""
+        blocks = self._block_count
         columns = {
             "time_s": taken["time_s"].copy(),
             "running": taken["running"].astype(np.float64),
@@ -371,10 +390,11 @@ class Engine:
             columns |= self._autoscaler.columns(columns["time_s"])
         if self._interruptions is not None:
             columns["lanes_down"] = self._interruptions.lanes_down(columns["time_s"])
-        return columns, self._kv_map(taken, blocks)
+        return columns
 
-    def _kv_map(self, taken: Any, blocks: float) -> dict[str, Floats]:
+    def _kv_map(self, taken: Any) -> dict[str, Floats]:
         """Shares of all KV blocks by what is in them, and of each of the first lanes that are in use."""
+        blocks = self._block_count
         columns = {
             "time_s": taken["time_s"].copy(),
             "held_fraction": np.minimum(taken["held_tokens"] / self._block_size, taken["used_blocks"])
@@ -392,17 +412,17 @@ class Engine:
 
     def records(self) -> Records:
         """One record per request, as far as the run has come."""
-        rows = self._rows
+        scheduled_s, first_token_s, finish_s, preemptions, replica, status = columns(self._rows)
         return Records(
             arrival_s=self._arrival,
-            scheduled_s=np.ascontiguousarray(rows.scheduled_s),
-            first_token_s=np.ascontiguousarray(rows.first_token_s),
-            finish_s=np.ascontiguousarray(rows.finish_s),
+            scheduled_s=scheduled_s,
+            first_token_s=first_token_s,
+            finish_s=finish_s,
             input_tokens=self._inputs,
             output_tokens=self._outputs,
-            preemption_count=np.ascontiguousarray(rows.preemptions),
-            replica=np.ascontiguousarray(rows.replica),
-            status=np.ascontiguousarray(rows.status),
+            preemption_count=preemptions,
+            replica=replica,
+            status=status,
         )
 
     def transfers(self) -> Transfers | None:

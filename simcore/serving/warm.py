@@ -46,14 +46,16 @@ def _pool(kind: SchedulerKind, role: Role) -> LanePool:
 
 
 def _serve(pools: list[LanePool], requests: Requests, failure: Outage, link: KvLink | None) -> None:
-    Engine(
+    engine = Engine(
         pools,
         block_size_tokens=4,
         router=RoundRobin(),
         requests=requests,
         link=link,
         outages=Outages(outages=(failure,)),
-    ).run()
+    )
+    engine.run()
+    engine.records()
 
 
 def constant_table(step_s: float, *, max_tokens: int, max_sequences: int) -> StepTimeTable:
