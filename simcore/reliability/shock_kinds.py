@@ -90,6 +90,6 @@ class Abilities(Spec):
     """What can be re-arranged after a shock. Spares for re-wiring are `reliability.spares`."""
 
     physical: bool = True  # a spare takes the place of what failed
-    data: bool = True  # KV is kept elsewhere and brought back
-    task: bool = True  # requests are sent elsewhere
+    data: bool = True  # KV, or a training job's state, is kept elsewhere and brought back
+    task: bool = True  # requests are sent elsewhere; a training job goes on with fewer replicas
     reconfiguration_s: float = Field(default=60.0, ge=0, le=86_400)  # until a spare serves
