@@ -7,6 +7,7 @@ from explorer.access import viewer_owning
 from explorer.models import SavedScenario
 from simcore.analysis.topologies import Candidate, rank_topologies
 from simcore.catalog import default_catalog
+from simcore.fabric.traffic import Flows
 from simcore.plan import Plan
 from simcore.plan.traffic import traffic_of
 
@@ -18,7 +19,7 @@ def ranked(scenario: SavedScenario) -> tuple[Plan | None, list[Candidate]]:
     """
     plan = actions.plan_for(viewer_owning(scenario), scenario.document).plan
     traffic = traffic_of(plan) if plan else None
-    if plan is None or traffic is None:
+    if plan is None or traffic is None or not _is_work(traffic.flows):
         return plan, []
     found = rank_topologies(
         traffic.flows,
@@ -30,6 +31,10 @@ def ranked(scenario: SavedScenario) -> tuple[Plan | None, list[Candidate]]:
         economics=plan.scenario.economics,
     )
     return plan, found
+
+
+def _is_work(flows: Flows) -> bool:
+    return any(group.traffic_class != "management" for group in flows.groups)
 
 
 def _given(plan: Plan) -> dict[str, Any]:

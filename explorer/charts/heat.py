@@ -85,7 +85,7 @@ def _figure(view: View) -> dict[str, Any]:
         "hoverongaps": False,
         "xgap": 1 if count <= 32 else 0,
         "ygap": 1 if count <= 32 else 0,
-        "colorscale": [[0, "var(--ground-2)"], [1, "var(--scaleout)"]],
+        "colorscale": [[0, "var(--hair-2)"], [1, "var(--scaleout)"]],
         "colorbar": {
             "tickvals": ticks,
             "ticktext": [str(style.number(10**tick, "bytes", digits=2)) for tick in ticks],

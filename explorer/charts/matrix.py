@@ -27,7 +27,9 @@ def panel(study: Study) -> Panel:
 
 
 def ranking_panel(rows: Sequence[Mapping[str, Any]]) -> Panel:
-    return Panel(tab="ranking", headline=ranking.headline(rows), charts=ranking.charts(rows))
+    return Panel(
+        tab="ranking", headline=ranking.headline(rows), notes=ranking.notes(rows), charts=ranking.charts(rows)
+    )
 
 
 def _lede(summary: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 
 from explorer.charts import style
-from explorer.charts.style import Cell, Chart, Table
+from explorer.charts.style import Cell, Chart, Note, Table
 from explorer.wording import term, translated
 
 Row = Mapping[str, Any]  # of `analysis.topologies.Candidate`
@@ -24,6 +24,8 @@ def headline(ranking: Sequence[Row]) -> str:
     able = [row for row in ranking if not row["refused"]]
     if not able:
         return _("No topology can hold these chips")
+    if not any(row["switch_count"] or row["fabric_capex_usd"] for row in able):
+        return _("One scale-up domain holds all chips: every topology is the same")
     front = [row for row in able if row["is_on_front"]] or able[:1]
     first = front[0]
     words = {
@@ -42,7 +44,16 @@ def headline(ranking: Sequence[Row]) -> str:
 
 def charts(ranking: Sequence[Row]) -> tuple[Chart, ...]:
     able = [row for row in ranking if not row["refused"]]
-    return (*((_scatter(able),) if _priced(able) else ()), _table(ranking))
+    return (*((_scatter(able),) if _priced(able) else ()), *((_table(able),) if able else ()))
+
+
+def notes(ranking: Sequence[Row]) -> tuple[Note, ...]:
+    """Why some cannot be."""
+    return tuple(
+        Note(text=f"{kind_name(row['topology']['kind'])}: {translated(row['refused'])}")
+        for row in ranking
+        if row["refused"]
+    )
 
 
 def _priced(rows: Sequence[Row]) -> list[Row]:
@@ -95,7 +106,7 @@ def _figure(rows: Sequence[Row]) -> dict[str, Any]:
         "x": [row["fabric_capex_usd"] for row in rows],
         "y": [row["busiest_link_s"] for row in rows],
         "text": _labels(rows),
-        "textposition": "top center",
+        "textposition": _positions(rows),
         "textfont": {"color": "var(--ink)"},
         "cliponaxis": False,
         "marker": {
@@ -124,6 +135,23 @@ def _labels(rows: Sequence[Row]) -> list[str]:
     return found
 
 
+def _positions(rows: Sequence[Row]) -> list[str]:
+    """Inwards of the picture, and by turns above and below those marks that lie as high."""
+    most = max(row["fabric_capex_usd"] for row in rows)
+    found = []
+    for row in rows:
+        level = [
+            other
+            for other in rows
+            if abs(other["busiest_link_s"] - row["busiest_link_s"]) <= ALIKE * row["busiest_link_s"]
+        ]
+        prices = sorted({round(other["fabric_capex_usd"] / most / ALIKE) for other in level})
+        turn = prices.index(round(row["fabric_capex_usd"] / most / ALIKE)) % 2
+        side = "right" if row["fabric_capex_usd"] < most / 2 else "left"
+        found.append(f"{('top', 'bottom')[turn]} {side}")
+    return found
+
+
 def _together(one: Row, other: Row) -> bool:
     return all(
         abs(one[key] - other[key]) <= ALIKE * max(one[key], other[key])
@@ -135,7 +163,7 @@ def _table(ranking: Sequence[Row]) -> Chart:
     return Chart(
         slug="ranking-table",
         title=_("Every topology for these flows"),
-        axis=_("All flows start at once; the quickest first, and what cannot be built last"),
+        axis=_("All flows start at once; the quickest first"),
         summary=_("Times, price and size of each topology."),
         source=_("Loads of links counted; prices of the topology's book"),
         draw="table",
@@ -159,12 +187,6 @@ def _table(ranking: Sequence[Row]) -> Chart:
 
 def _cells(row: Row) -> tuple[Cell, ...]:
     name = Cell(text=kind_name(row["topology"]["kind"]))
-    if row["refused"]:
-        return (
-            name,
-            Cell(text=translated(row["refused"]), muted=True),
-            *(Cell(text="") for _gap in range(6)),
-        )
     said = row["busiest_link"]
     if row["unreachable_bytes"]:
         lost = style.number(row["unreachable_bytes"], "bytes")

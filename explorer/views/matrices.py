@@ -110,13 +110,16 @@ def topologies(request: HttpRequest, pk: UUID) -> HttpResponse:
         refuse(request, error)
         return redirect("workbench", pk, "fabric")
     rows = [candidate.as_dict() for candidate in found]
-    nothing = _("Nothing moves between the chips of this scenario, so no topology is better for it")
+    nothing = _(
+        "Nothing but monitoring moves between the chips of this scenario: no topology is better for it"
+    )
     context = {
         "scenario": scenario,
         "panel": Panel(
             tab="topologies",
             headline=ranking_charts.headline(rows) if rows else nothing,
-            charts=ranking_charts.charts(rows) if rows else (),
+            notes=ranking_charts.notes(rows),
+            charts=ranking_charts.charts(rows),
         ),
         "candidates": [
             {

@@ -6,7 +6,8 @@ chips in the same servers; the flows stay on their ranks. Two times, both with a
   faster, and one that keeps that link busy is as fast;
 - fair: when the last flow ends if all share links max-min fairly (`fabric/flows.py`), for up to `FAIR_FLOWS` flows.
 Capex and power are the network's alone. A topology is on the *front* if no other is both faster and cheaper.
-Limits: chips whose scale-up links end in their server's switches cannot be joined to a torus by them.
+Limits: all are ranked whole, under their usual routing; chips whose scale-up links end in their server's switches
+cannot be joined to a torus by them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ from simcore.fabric.traffic import Flows
 
 FAIR_FLOWS: Final = 50_000
 SAME: Final = 0.01  # times and prices as close as this are taken to be equal
+OF_ONE: Final = (
+    "kind",
+    "degraded",
+)  # keys that no other kind takes over: a broken part is a part of one fabric
 OF_CHIPS: Final = ("torus", "ocs_pod")  # joined by the chips' own scale-up links
 
 
@@ -94,7 +99,7 @@ def specs(given: Mapping[str, Any]) -> Iterator[AnyTopology]:
     for kind in get_args(AnyTopology):
         spec = kind()
         for key, value in given.items():
-            if key != "kind" and key in kind.model_fields:
+            if key not in OF_ONE and key in kind.model_fields:
                 try:
                     spec = kind.model_validate({**spec.model_dump(exclude_unset=True), key: value})
                 except ValidationError:
@@ -132,8 +137,8 @@ def _no_links(kind: str, server: Server) -> Message | None:
         return None
     return Message(
         code="ranking.no_links",
-        template="{kind} joins chips by their own scale-up links, and those of {server} end inside the server",
-        params={"kind": kind, "server": server.name},
+        template="it joins chips by their own scale-up links, and those of {server} end inside the server",
+        params={"server": server.name},
         path="topology.kind",
     )
 

@@ -164,7 +164,7 @@ def test_topologies_are_ranked_for_a_scenario_and_made_by_a_press(
 
 def test_where_nothing_moves_that_is_said(as_alice: Client, alice: User) -> None:
     scenario = actions.create_scenario(Viewer(user=alice), DOCUMENT)
-    assert b"Nothing moves between the chips" in as_alice.get(f"/s/{scenario.pk}/topologies/").content
+    assert b"Nothing but monitoring moves" in as_alice.get(f"/s/{scenario.pk}/topologies/").content
 
 
 def test_a_stranger_gets_404_and_a_reader_no_buttons(

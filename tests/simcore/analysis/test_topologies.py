@@ -51,6 +51,14 @@ def test_rails_that_meet_in_servers_alone_are_cheaper_and_as_quick_for_rail_traf
     assert not found["rail_optimized"].is_on_front
 
 
+def test_a_broken_part_of_one_topology_keeps_no_other_from_being_built():
+    broken = ranked(patterns.ring(RANKS, 1.0, inside=8), degraded=[{"switch": "spine 0"}])
+    whole = ranked(patterns.ring(RANKS, 1.0, inside=8))
+    assert {kind: one.refused is None for kind, one in broken.items()} == {
+        kind: one.refused is None for kind, one in whole.items()
+    }
+
+
 def test_what_cannot_be_comes_last_with_the_reason():
     found = list(ranked(patterns.ring(RANKS, 1.0, inside=8), radix=2).values())
     assert found[-1].refused is not None
