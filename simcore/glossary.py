@@ -708,7 +708,8 @@ _FIELDS: Final = (
     _entry(
         "abilities.task",
         "Re-route",
-        "Requests are sent elsewhere while a replica is down, drained or slow; a training job goes on with fewer.",
+        "Requests are sent elsewhere while a replica is down, drained or slow, and replicas change between prefill and "
+        "decode; a training job goes on with fewer.",
     ),
     _entry("abilities.reconfiguration_s", "Until a spare serves", "Time to switch a spare in and load it."),
     # economics

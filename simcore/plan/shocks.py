@@ -3,7 +3,8 @@
 Servers are numbered pool after pool, and replicas stand on them in order. A server that is down stops all replicas with
 a chip on it; one that loses a share `f` of its links makes those that talk over them slower, `1 + c (1 / (1 - f) - 1)`
 where `c` is the share of such talk in a step at the operating point: collectives between servers, or over the torus.
-KV kept elsewhere comes back over the NICs of the replica's chips.
+KV kept elsewhere comes back over the NICs of the replica's chips. Replicas that prefill and those that decode stand in
+for each other where they have the same chip and cut of the model (`serving/role_shift.py`).
 
 Limits: replicas that are scaled can be shocked by load alone; a server is of one pool; links that fail slow steps, and
 not the KV that passes from prefill to decode.
@@ -34,6 +35,7 @@ from simcore.reliability import (
 )
 from simcore.scenario import Scenario
 from simcore.serving.interruptions import KvCopy, Outage, Outages
+from simcore.serving.role_shift import Shift
 from simcore.workload.requests import Requests
 
 
@@ -100,7 +102,12 @@ def outages_of(plan: Plan, serving: ServingPlan, abilities: Abilities | None = N
     sides = _sides(serving)
     line = shock_timeline(spec, able, site_of(plan.fabric, serving), seed=plan.seed)
     outages = (*_lost(sides, line), *_swapped(sides, line))
-    return Outages(outages=outages, reroutes=able.task, copy=_copy(serving) if able.data else None)
+    return Outages(
+        outages=outages,
+        reroutes=able.task,
+        copy=_copy(serving) if able.data else None,
+        shift=_shift(sides) if able.task and serving.prefill is not None else None,
+    )
 
 
 def site_of(fabric: Fabric, serving: ServingPlan) -> ShockSite:
@@ -132,7 +139,18 @@ def check_shocks(scenario: Scenario, fabric: Fabric, serving: ServingPlan) -> li
     if scaled:
         return []
     line = shock_timeline(spec, spec.abilities, site_of(fabric, serving), seed=scenario.run.seed)
-    return list(_notes(spec, requests, _sides(serving), line))
+    sides = _sides(serving)
+    found = list(_notes(spec, requests, sides, line))
+    if serving.prefill is not None and spec.abilities.task and line.capacity and _shift(sides) is None:
+        found.append(
+            Message(
+                code="shocks.no_shift",
+                template="replicas that prefill and those that decode do not stand in for each other: they differ in "
+                "chip or parallelism",
+                path="serving.scheduler",
+            )
+        )
+    return found
 
 
 def _notes(
@@ -202,6 +220,17 @@ def _swapped(sides: list[_Side], line: Timeline) -> Iterator[Outage]:
                 end_s=begin_s + swap.each_s,
                 drains=True,
             )
+
+
+def _shift(sides: list[_Side]) -> Shift | None:
+    """What a unit carries in either role; None where they are not alike."""
+    kinds = {(side.pool.chip.name, side.pool.parallelism, len(side.lanes(0))) for side in sides}
+    if len(kinds) > 1:
+        return None
+    rates = [side.pool.operating_point.capacity_request_per_s / side.unit_count for side in sides]
+    return Shift(
+        prefill_request_per_s=rates[0], decode_request_per_s=rates[1], lanes_per_unit=len(sides[0].lanes(0))
+    )
 
 
 def _copy(serving: ServingPlan) -> KvCopy:

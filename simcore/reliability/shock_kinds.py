@@ -91,5 +91,5 @@ class Abilities(Spec):
 
     physical: bool = True  # a spare takes the place of what failed
     data: bool = True  # KV, or a training job's state, is kept elsewhere and brought back
-    task: bool = True  # requests are sent elsewhere; a training job goes on with fewer replicas
+    task: bool = True  # requests go elsewhere, roles change; a training job goes on with fewer replicas
     reconfiguration_s: float = Field(default=60.0, ge=0, le=86_400)  # until a spare serves

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ import numpy as np
 
 from simcore.serving.astray import Interrupted, recall, resend
 from simcore.serving.records import Floats
+from simcore.serving.role_shift import RoleShift, Shift
 from simcore.serving.state import DECODE
 from simcore.serving.stranding import join, note_load, stop, take_first
 
@@ -56,6 +57,7 @@ class Outages:
     outages: tuple[Outage, ...]
     reroutes: bool = True
     copy: KvCopy | None = None
+    shift: Shift | None = None  # where prefill and decode are apart, and requests are sent elsewhere
 
 
 def keep(setups: Any, copy: KvCopy) -> None:
@@ -74,6 +76,9 @@ class Interruptions:
         self._outages = [one for one in spec.outages if one.end_s > one.begin_s and one.slow_ratio != 1.0]
         edges = {edge for one in self._outages for edge in (one.begin_s, one.end_s)}
         self._instants = sorted(edges, reverse=True)
+        self._shift = None
+        if spec.shift is not None and spec.reroutes:
+            self._shift = RoleShift(spec.shift, arrays.lanes, arrays.setups)
         self._decodes = arrays.setups["role"][arrays.lanes["pool"]] == DECODE
         self._log: list[tuple[float, int]] = [(-math.inf, 0)]
         arrays.clock[0].resuming = int(bool(edges))
@@ -81,7 +86,8 @@ class Interruptions:
     @property
     def next_s(self) -> float:
         """The next instant at which anything changes."""
-        return self._instants[-1] if self._instants else math.inf
+        looked_at_s = math.inf if self._shift is None else self._shift.next_s
+        return min(self._instants[-1] if self._instants else math.inf, looked_at_s)
 
     def at(self, now_s: float) -> None:
         """What changes at this instant."""
@@ -89,8 +95,11 @@ class Interruptions:
             self._instants.pop()
         self._engine.clock[0].resuming = int(bool(self._instants))
         now = [one for one in self._outages if one.begin_s <= now_s < one.end_s]
-        touched = [one for one in self._outages if now_s in (one.begin_s, one.end_s)]
-        for index in sorted({index for one in touched for index in one.lanes}):
+        touched = _lanes(one for one in self._outages if now_s in (one.begin_s, one.end_s))
+        if self._shift is not None:
+            lost = _lanes(one for one in now if self._loses(one))
+            touched |= self._shift.at(now_s, lost=lost, hurt=_lanes(now))
+        for index in sorted(touched):
             self._set(index, [one for one in now if index in one.lanes])
         self._open()
         self._send_elsewhere()
@@ -114,9 +123,12 @@ class Interruptions:
     def _set(self, index: int, outages: list[Outage]) -> None:
         """The lane is as these outages together have it."""
         engine, lane = self._engine, self._engine.lanes[index]
-        down = any(math.isinf(one.slow_ratio) and not (one.drains and self._reroutes) for one in outages)
+        down = any(self._loses(one) for one in outages)
         slow = max([1.0, *(one.slow_ratio for one in outages if math.isfinite(one.slow_ratio))])
         drained = any(one.drains for one in outages) or slow >= SHUNNED_RATIO
+        if self._shift is not None:
+            down = (down and index not in self._shift.filled) or index in self._shift.emptied
+            drained = drained or index in self._shift.lent
         changed = (down, slow) != (bool(lane.down), float(lane.pace))
         lane.down, lane.pace = int(down), slow
         if self._reroutes:
@@ -124,6 +136,10 @@ class Interruptions:
             note_load(engine.lanes, engine.setups, engine.routing, engine.handover, index)
         if changed and (down or lane.order >= 0 or lane.waiting + lane.queued > 0):
             stop(engine.clock, engine.lanes, engine.order, engine.setups, engine.totals, index)
+
+    def _loses(self, outage: Outage) -> bool:
+        """Whether lanes are down by an outage."""
+        return math.isinf(outage.slow_ratio) and not (outage.drains and self._reroutes)
 
     def _open(self) -> None:
         """Write down which lanes take requests."""
@@ -183,3 +199,7 @@ class Interruptions:
             request,
             index,
         )
+
+
+def _lanes(outages: Iterable[Outage]) -> set[int]:
+    return {index for one in outages for index in one.lanes}

@@ -185,7 +185,7 @@ def apart(planner, seed, prefill=8, **more):
         "prefill": {"replica_count": prefill},
         "decode": {"replica_count": 32 - prefill},
     }
-    more |= {"serving.scheduler": scheduler, "run.seed": seed, "workload.request_count": 12_000}
+    more = {"serving.scheduler": scheduler, "run.seed": seed, "workload.request_count": 12_000} | more
     return planner.plan(shocked(HOST | {"at_s": 20, "duration_s": 20}, **more))
 
 
@@ -204,6 +204,25 @@ def test_a_failed_host_takes_replicas_that_prefill_or_some_that_decode(planner, 
     lost = [row["lost_goodput_fraction"] for row in found.tables["shock_abilities"]]
     assert len(lost) == 8
     assert 0 <= lost[-1] < lost[0]
-    assert found.metrics[f"{SHOCK}dip_fraction"] == (
-        1.0 if host == 0 else 0.0
-    )  # all that prefill, or a third
+    assert (lost[0] > 0.4) == (host == 0)  # all that prefill, or a third of those that decode
+
+
+def test_replicas_change_between_prefill_and_decode_where_they_are_alike_and_else_it_is_said(planner):
+    plan = hit(planner, 0, prefill=8)
+    assert outages_of(plan, plan.serving).shift.lanes_per_unit == 1
+    assert "shocks.no_shift" not in {one.code for one in plan.warnings}
+    tp = {"serving.scheduler.decode.parallelism": {"tp": 2}, "serving.scheduler.decode.replica_count": 12}
+    unlike = apart(planner, 1, **tp)
+    assert outages_of(unlike, unlike.serving).shift is None
+    assert "shocks.no_shift" in {one.code for one in unlike.warnings}
+    off = apart(planner, 1, **tp, **{"reliability.abilities.task": False})
+    assert "shocks.no_shift" not in {one.code for one in off.warnings}
+
+
+def test_decode_that_stands_in_for_all_lost_prefill_saves_most_of_what_the_loss_costs(planner):
+    plan = hit(planner, 0, **{"reliability.spares": 0})
+    found = shock_test(plan, plan.serving)
+    lost = {
+        (row["data"], row["task"]): row["lost_goodput_fraction"] for row in found.tables["shock_abilities"]
+    }
+    assert lost[False, True] < 0.3 * lost[False, False]
