@@ -29,7 +29,8 @@ from tests.simcore.fabric.fabrics import SERVER, built
 KINDS: tuple[type[AnyTopology], ...] = get_args(AnyTopology)
 DIRECT: tuple[type[AnyTopology], ...] = (Dragonfly, SlimFly, HyperX)
 LATTICES: tuple[type[AnyTopology], ...] = (Torus, OcsPod)
-UNHURRIED = settings(deadline=None, max_examples=60)
+# Keys drawn at random rarely hold the chips drawn beside them: what cannot be is passed over.
+UNHURRIED = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.filter_too_much])
 COUNTS = st.integers(SERVER.chips_per_server + 1, 300)
 AUTO_OR = {limit: st.one_of(st.just("auto"), st.integers(1, limit)) for limit in (3, 4, 6, 12)}
 OWN: dict[type[AnyTopology], dict[str, st.SearchStrategy[Any]]] = {
@@ -129,7 +130,7 @@ def test_far_endpoints_have_the_paths_that_are_counted(spec: AnyTopology, count:
     assert 1 <= fabric.terms["fabric.disjoint_path_count"].value <= fewest
 
 
-@settings(UNHURRIED, suppress_health_check=[HealthCheck.filter_too_much])  # few draws hold chips and halve
+@UNHURRIED
 @given(specs(DIRECT), st.integers(SERVER.chips_per_server + 1, 60))
 def test_no_balanced_cut_is_found_that_meets_fewer_links_than_the_bisection(
     spec: AnyTopology, count: int
