@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simcore.compiled import compiled_in_place, inlined
+from simcore.compiled import inlined
 from simcore.memory.kv_pool import blocks_for
 from simcore.serving.admission import is_full
 from simcore.serving.busy import cut
@@ -84,13 +84,4 @@ def arrive(
     # A newcomer behind others, or without a seat, cannot change the run.
     if lane.steps > 1 and lane.queue_first == request and lane.running < setup.max_num_seqs:
         cut(lanes, order, index, now)
-    elif setup.max_queue_length >= 0 and lane.waiting == 1 and lane.steps > 1:
-        note_left(lane, now)
     return -1
-
-
-@compiled_in_place
-def note_left(lane: Any, now: float) -> None:
-    """Somebody joins a run on whose lane all seats are taken: who looks before each step leaves him waiting."""
-    if now <= lane.end_s - (lane.rate_s + lane.slope_s * lane.steps):  # there is one more step to begin
-        lane.left = 1

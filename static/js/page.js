@@ -85,12 +85,14 @@ document.addEventListener("click", (event) => {
 
 // A part of the fabric's graph opens below its picture; where there is no room for it the link leads to its page.
 document.addEventListener("click", async (event) => {
-  const link = event.target.closest("a[data-expand]"), room = document.querySelector(".expansion");
-  if (!link || !room || event.metaKey || event.ctrlKey || event.shiftKey) return;
+  const link = event.target.closest("a[data-expand]"), place = () => document.querySelector(".expansion");
+  if (!link || !place() || event.metaKey || event.ctrlKey || event.shiftKey) return;
   event.preventDefault();
   const answer = await fetch(link.href.baseVal ?? link.href, { headers: { "HX-Request": "true" } });
   if (!answer.ok) return;
-  room.innerHTML = await answer.text();
+  const html = await answer.text(), room = place(); // the panel may have been renewed meanwhile
+  room.innerHTML = html;
+  room.dataset.open = "";
   reveal(room);
   room.tabIndex = -1;
   room.focus({ preventScroll: true });

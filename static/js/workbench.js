@@ -146,9 +146,11 @@ function show(html) {
   if (panel?.dataset.partial && !old.dataset.empty && old.dataset.tab === panel.dataset.tab) {
     renewParts(old, panel);
   } else if (panel && (!panel.dataset.empty || ended || old.dataset.empty)) {
-    const open = openDetails(old), kept = keep(old);
+    const open = openDetails(old), kept = keep(old), focus = focusIn(old), opened = sameRun && find(".expansion[data-open]", old);
     old.replaceWith(panel);
+    if (opened) find(".expansion", panel)?.replaceWith(opened);
     restoreDetails(open);
+    focus(panel);
     adopt(panel, kept);
     buffered.forEach(append);
     noteFirstData();
@@ -216,6 +218,16 @@ function swapOutline(fresh) {
     field.focus({ preventScroll: true });
   }
   find("[aria-invalid]", form)?.scrollIntoView({ block: "nearest" });
+}
+
+// Whoever is on a link of what is renewed stays on it.
+function focusIn(old) {
+  const active = old.contains(document.activeElement) ? document.activeElement : null, href = active?.getAttribute("href");
+  return (panel) => {
+    if (!active) return;
+    const again = panel.contains(active) ? active : href && find(`a[href="${CSS.escape(href)}"]`, panel);
+    again?.focus?.({ preventScroll: true });
+  };
 }
 
 const openDetails = (scope) => [...scope.querySelectorAll("figure details")].filter((one) => one.open).map((one) => one.closest("figure").id);
