@@ -529,11 +529,3 @@ def thinned(values: Sequence[float], keep: int = 24) -> list[int]:
     if count <= keep:
         return list(range(count))
     return sorted({round(index * (count - 1) / (keep - 1)) for index in range(keep)})
-
-
-def nice_ceiling(value: float) -> float:
-    """The next 1, 2, 2.5 or 5 times a power of ten."""
-    if value <= 0:
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(value))
-    return next(step * power for step in (1.0, 2.0, 2.5, 5.0, 10.0) if step * power >= value * 0.999)

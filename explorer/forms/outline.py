@@ -82,8 +82,6 @@ _RARE_PARTS: Final = tuple(
         "work_cv",
     )
 )
-# Kinds that no form can fill in: a trace must be uploaded, lists of lengths come with a document.
-_NEED_DATA: Final = frozenset({"trace", "empirical"})
 _DOTS: Final[dict[str, Dot]] = {
     "vendor": "ds", "paper": "cal", "measured": "cal", "estimate": "def", "assumption": "def", "user": "you",
 }  # fmt: skip

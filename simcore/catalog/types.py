@@ -18,7 +18,6 @@ from simcore.catalog.sources import Source as Source
 from simcore.catalog.sources import SourceKind as SourceKind
 from simcore.why import Term, leaf
 
-Dtype = Literal["bf16", "fp16", "fp8", "fp8_block", "int8", "nvfp4", "mxfp4", "int4"]
 BYTES_PER_ELEMENT: Mapping[str, float] = {
     "fp32": 4.0,
     "bf16": 2.0,

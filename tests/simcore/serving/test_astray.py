@@ -1,6 +1,5 @@
 """Prefill and decode apart while lanes of either fail: nothing is lost or served twice, wherever its KV was."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -24,34 +23,12 @@ from tests.simcore.serving.tables import (
     speculating_table,
 )
 from tests.simcore.serving.test_handover import parked_blocks, seated_blocks
-from tests.simcore.serving.test_interruptions import COPY, RECORDED, same
+from tests.simcore.serving.test_interruptions import COPY, RECORDED, outages, same
 from tests.simcore.serving.test_prefix import caching, conversations
 
 PREFILL, DECODE = (0, 1, 2), (3, 4, 5)  # lanes
 KINDS = ("waiting", "queued", "coming", "landed", "running")
-OUTAGES = st.builds(
-    Outages,
-    outages=st.lists(
-        st.builds(
-            lambda lanes, begin_s, span_s, slow, drains: Outage(
-                lanes=tuple(sorted(lanes)),
-                begin_s=begin_s,
-                end_s=begin_s + span_s,
-                slow_ratio=slow,
-                drains=drains,
-            ),
-            st.sets(st.integers(0, 5), min_size=1, max_size=4),
-            st.floats(0, 6),
-            st.floats(0.01, 5),
-            st.sampled_from([math.inf, math.inf, 1.5, 3.0]),
-            st.booleans(),
-        ),
-        min_size=1,
-        max_size=5,
-    ).map(tuple),
-    reroutes=st.booleans(),
-    copy=st.sampled_from([None, COPY]),
-)
+OUTAGES = outages(st.sets(st.integers(0, 5), min_size=1, max_size=4), within_s=6, most=5)
 LOADS = st.fixed_dictionaries(
     {
         "seed": st.integers(0, 2**32 - 1),

@@ -31,29 +31,33 @@ from tests.simcore.serving.test_tiers import DRAM, NVME, behind
 
 RECORDED = ("scheduled_s", "first_token_s", "finish_s", "preemption_count", "status", "replica")
 COPY = KvCopy(s_per_token=1e-6, latency_s=1e-3)
-OUTAGES = st.builds(
-    Outages,
-    outages=st.lists(
-        st.builds(
-            lambda lanes, begin_s, span_s, slow, drains: Outage(
-                lanes=tuple(sorted(lanes)),
-                begin_s=begin_s,
-                end_s=begin_s + span_s,
-                slow_ratio=slow,
-                drains=drains,
-            ),
-            st.sets(st.integers(0, 2), min_size=1),
-            st.floats(0, 8),
-            st.floats(0.01, 5),
-            st.sampled_from([math.inf, math.inf, 1.5, 3.0]),
-            st.booleans(),
+
+
+def outages(lanes: st.SearchStrategy[set[int]], *, within_s: float, most: int) -> st.SearchStrategy[Outages]:
+    """Outages, slow times and drains of some `lanes` that begin within a time; rerouted and copied, or not."""
+    one = st.builds(
+        lambda hit, begin_s, span_s, slow, drains: Outage(
+            lanes=tuple(sorted(hit)),
+            begin_s=begin_s,
+            end_s=begin_s + span_s,
+            slow_ratio=slow,
+            drains=drains,
         ),
-        min_size=1,
-        max_size=4,
-    ).map(tuple),
-    reroutes=st.booleans(),
-    copy=st.sampled_from([None, COPY]),
-)
+        lanes,
+        st.floats(0, within_s),
+        st.floats(0.01, 5),
+        st.sampled_from([math.inf, math.inf, 1.5, 3.0]),
+        st.booleans(),
+    )
+    return st.builds(
+        Outages,
+        outages=st.lists(one, min_size=1, max_size=most).map(tuple),
+        reroutes=st.booleans(),
+        copy=st.sampled_from([None, COPY]),
+    )
+
+
+OUTAGES = outages(st.sets(st.integers(0, 2), min_size=1), within_s=8, most=4)
 LOADS = st.fixed_dictionaries(
     {
         "seed": st.integers(0, 2**32 - 1),
