@@ -8,16 +8,14 @@ takes over, and the row says who.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from simcore import glossary
+from simcore.analysis.findings import Findings, announce
 from simcore.analysis.resources import FIGURES, NOTICEABLE_RATIO, scaled_chip
-from simcore.analysis.shocks import shock_test
 from simcore.analysis.training import double_training, training_closing, training_resources
-from simcore.analysis.training_shocks import training_shock_test
 from simcore.catalog.types import Server
 from simcore.compute.steps import decode_shares
 from simcore.errors import Message
@@ -47,90 +45,57 @@ class Doubling:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
-    """What the analysis adds to a result."""
-
-    doublings: tuple[Doubling, ...]
-    metrics: Mapping[str, float | str]
-    tables: Mapping[str, Any]
-    why: Mapping[str, Term]
-    messages: tuple[Message, ...]
-    series: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-
-def analyse(plan: Plan, result: Result, on_event: OnEvent | None = None) -> Findings:
+def budget(plan: Plan, result: Result, on_event: OnEvent | None = None) -> Findings:
     """Double each resource in turn; each doubling is announced as it completes."""
     if plan.training is not None:
-        return _of_training(plan, plan.training, on_event)
+        return _of_training(plan.training, on_event)
     if plan.serving is None:
         messages = tuple(_fabric_messages(plan))
-        _announce(on_event, messages)
-        return Findings(doublings=(), metrics={}, tables={}, why={}, messages=messages)
+        announce(on_event, messages)
+        return Findings(messages=messages)
+    return _of_serving(plan, plan.serving, result, on_event)
+
+
+def _of_serving(plan: Plan, serving: ServingPlan, result: Result, on_event: OnEvent | None) -> Findings:
     doublings = []
-    for resource in _resources(plan.serving):
-        doubling = double(plan.serving, resource)
+    for resource in _resources(serving):
+        doubling = double(serving, resource)
         doublings.append(doubling)
-        if on_event is not None:
-            on_event(
-                "finding",
-                _message(doubling).as_dict() | {"text": _message(doubling).text, "row": doubling.as_dict()},
-            )
+        _tell(on_event, _message(doubling), doubling.as_dict())
     best = max(doublings, key=lambda one: one.gain_ratio)
-    metrics: dict[str, float | str] = {
-        f"analysis.doubling.{d.resource}.gain_ratio": d.gain_ratio for d in doublings
-    }
-    metrics["analysis.bottleneck"] = best.resource
+    gains = {f"analysis.doubling.{d.resource}.gain_ratio": d.gain_ratio for d in doublings}
     closing = tuple(_closing(plan, result, best))
-    _announce(on_event, closing)
-    shocks = shock_test(plan, plan.serving)
-    _announce(on_event, shocks.messages)
+    announce(on_event, closing)
     return Findings(
-        doublings=tuple(doublings),
-        metrics={**metrics, **shocks.metrics},
-        tables={"doublings": [doubling.as_dict() for doubling in doublings], **shocks.tables},
-        series=shocks.series,
-        why={
-            name: _why(plan.serving, name, float(value))
-            for name, value in metrics.items()
-            if not isinstance(value, str)
-        }
-        | dict(shocks.why),
-        messages=(*closing, *shocks.messages, *map(_message, doublings)),
+        metrics={**gains, "analysis.bottleneck": best.resource},
+        tables={"doublings": [doubling.as_dict() for doubling in doublings]},
+        why={name: _why(serving, name, gain) for name, gain in gains.items()},
+        messages=(*closing, *map(_message, doublings)),
     )
 
 
-def _of_training(plan: Plan, training: TrainingPlan, on_event: OnEvent | None) -> Findings:
+def _of_training(training: TrainingPlan, on_event: OnEvent | None) -> Findings:
     doublings = []
     for resource in training_resources(training):
         doubling = double_training(training, resource)
         doublings.append(doubling)
-        if on_event is not None:
-            on_event("finding", _event(doubling.message) | {"row": doubling.as_dict()})
+        _tell(on_event, doubling.message, doubling.as_dict())
     best = max(doublings, key=lambda one: one.gain.value)
     closing = training_closing(training, best)
-    shocks = training_shock_test(training, plan.scenario.reliability, seed=plan.seed)
-    _announce(on_event, (closing, *shocks.messages))
+    announce(on_event, (closing,))
     why = {doubling.gain.name: doubling.gain for doubling in doublings}
     return Findings(
-        doublings=(),
-        metrics={name: gain.value for name, gain in why.items()}
-        | {"analysis.bottleneck": best.resource, **shocks.metrics},
-        tables={"doublings": [doubling.as_dict() for doubling in doublings], **shocks.tables},
-        series=shocks.series,
-        why=why | dict(shocks.why),
-        messages=(closing, *shocks.messages, *(doubling.message for doubling in doublings)),
+        metrics={name: gain.value for name, gain in why.items()} | {"analysis.bottleneck": best.resource},
+        tables={"doublings": [doubling.as_dict() for doubling in doublings]},
+        why=why,
+        messages=(closing, *(doubling.message for doubling in doublings)),
     )
 
 
-def _announce(on_event: OnEvent | None, messages: tuple[Message, ...]) -> None:
+def _tell(on_event: OnEvent | None, message: Message, row: dict[str, Any]) -> None:
+    """A doubling, with the row that it adds to the table."""
     if on_event is not None:
-        for message in messages:
-            on_event("finding", _event(message))
-
-
-def _event(message: Message) -> dict[str, Any]:
-    return message.as_dict() | {"text": message.text}
+        on_event("finding", message.as_dict() | {"text": message.text, "row": row})
 
 
 def _resources(serving: ServingPlan) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ to what all of them save. Abilities that the scenario turns off are not tried.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final, Literal
 
@@ -17,22 +17,10 @@ from numpy.typing import NDArray
 from simcore import glossary
 from simcore.errors import Message
 from simcore.reliability import Abilities, Recovery, shapley
-from simcore.why import Term
 
 Ability = Literal["physical", "data", "task"]
 ABILITIES: Final[tuple[Ability, ...]] = ("physical", "data", "task")
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShockFindings:
-    """What the test adds to a result."""
-
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    tables: Mapping[str, Any] = field(default_factory=dict)
-    series: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    why: Mapping[str, Term] = field(default_factory=dict)
-    messages: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

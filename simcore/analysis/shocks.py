@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from simcore.analysis.findings import Findings, announce
 from simcore.analysis.shock_findings import (
     Ability,
-    ShockFindings,
     Tried,
     ability_message,
     bought_by,
@@ -27,21 +27,33 @@ from simcore.analysis.shock_findings import (
     tables_of,
     with_only,
 )
+from simcore.analysis.training_shocks import training_shock_test
 from simcore.errors import Message
 from simcore.plan import Plan, ServingPlan
 from simcore.plan.shocks import outages_of, without_shocks
 from simcore.reliability import Recovery, Slices, recovery
 from simcore.serving.interruptions import Outages
 from simcore.serving.latencies import met
-from simcore.simulate import promise_of, records_under
+from simcore.simulate import OnEvent, Result, promise_of, records_under
 from simcore.why import simulated
 
 
-def shock_test(plan: Plan, serving: ServingPlan) -> ShockFindings:
+def shocked(plan: Plan, result: Result, on_event: OnEvent | None = None) -> Findings:
+    """The shock test of what the plan does; nothing where it neither serves nor trains."""
+    found = Findings()
+    if plan.training is not None:
+        found = training_shock_test(plan.training, plan.scenario.reliability, seed=plan.seed)
+    elif plan.serving is not None:
+        found = shock_test(plan, plan.serving)
+    announce(on_event, found.messages)
+    return found
+
+
+def shock_test(plan: Plan, serving: ServingPlan) -> Findings:
     """The shock test of a plan; nothing where its timeline is empty."""
     spec = plan.scenario.reliability
     if not spec.shocks:
-        return ShockFindings()
+        return Findings()
     calm = without_shocks(plan, serving)
     steady = records_under(plan, calm, None)
     met_without = met(steady, promise_of(plan, calm))
@@ -69,15 +81,13 @@ def shock_test(plan: Plan, serving: ServingPlan) -> ShockFindings:
     return _findings(plan, tried, slices, slices.counts(met_without), len(steady.status))
 
 
-def _findings(
-    plan: Plan, tried: list[Tried], slices: Slices, steady: Any, request_count: int
-) -> ShockFindings:
+def _findings(plan: Plan, tried: list[Tried], slices: Slices, steady: Any, request_count: int) -> Findings:
     with_all, with_none = tried[-1], tried[0]
     bought = bought_by(tried)
     metrics = metrics_of(with_all.outcome)
     width_s = np.diff(slices.edges_s)
     middle_s = slices.edges_s[:-1] + width_s / 2
-    return ShockFindings(
+    return Findings(
         metrics=metrics,
         tables=tables_of(tried, bought),
         series=series_of(tried, middle_s, steady / width_s),

@@ -15,8 +15,8 @@ from typing import Final
 
 import numpy as np
 
+from simcore.analysis.findings import Findings
 from simcore.analysis.shock_findings import (
-    ShockFindings,
     Tried,
     ability_message,
     bought_by,
@@ -35,10 +35,10 @@ from simcore.why import Term, leaf
 _SLICES: Final = 120
 
 
-def training_shock_test(planned: TrainingPlan, spec: ReliabilitySpec, *, seed: int) -> ShockFindings:
+def training_shock_test(planned: TrainingPlan, spec: ReliabilitySpec, *, seed: int) -> Findings:
     """The shock test of a job; nothing where its timeline is empty."""
     if not spec.shocks:
-        return ShockFindings()
+        return Findings()
     job = shocked_job(planned, spec, seed=seed)
     lines = {some: job.line(with_only(spec.abilities, some)) for some in subsets(spec.abilities)}
     ends_s = [one.at_s + one.duration_s for one in spec.shocks]
@@ -56,7 +56,7 @@ def training_shock_test(planned: TrainingPlan, spec: ReliabilitySpec, *, seed: i
     ]
     bought, outcome = bought_by(tried), tried[-1].outcome
     why = _why(outcome, list(lines.values())[-1], first_s=first_s, horizon_s=2 * last_s)
-    return ShockFindings(
+    return Findings(
         metrics={name: why[name].value for name in metrics_of(outcome)},
         tables=tables_of(tried, bought),
         series=series_of(tried, (edges_s[:-1] + edges_s[1:]) / 2, np.full(_SLICES, steady)),
