@@ -1383,6 +1383,33 @@ _METRICS: Final = (
         better="up",
     ),
     _entry("analysis.bottleneck", "Bottleneck", "The resource whose doubling brings most."),
+    _entry(
+        "analysis.without_limit",
+        "Gain without limit",
+        "Capacity with more of the resource than anything needs, over capacity now.",
+        better="up",
+    ),
+    _entry(
+        "analysis.used", "In use", "Share of the resource that the offered load uses or holds.", better="down"
+    ),
+    _entry(
+        "analysis.saturation",
+        "Saturates at",
+        "The load that this resource alone lets through, room for sequences being what it is.",
+        better="up",
+    ),
+    _entry(
+        "analysis.doublings.sum_ratio",
+        "Sum of single gains",
+        "One and what each doubling alone adds to capacity.",
+        better="up",
+    ),
+    _entry(
+        "analysis.doublings.together_ratio",
+        "Gain of all together",
+        "Capacity with twice of every resource over capacity now.",
+        better="up",
+    ),
 )
 
 _TERMS: Final = (
@@ -1421,6 +1448,9 @@ _RESOURCES: Final = {
     "overhead": "Launch and CPU",
     "queue": "Idle",
     "failure": "Failure",
+    "latency": "Latency",
+    "scheduler": "Scheduler",
+    "external_io": "External I/O",
 }
 
 

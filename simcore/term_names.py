@@ -587,6 +587,13 @@ NAMES: Final[Mapping[str, str]] = {
     "W per kW": "watts per kilowatt",
     # analysis
     "capacity_when_doubled_request_per_s": "Capacity with the resource doubled",
+    "capacity_without_limit_request_per_s": "Capacity with no end of the resource",
+    "carried_request_per_s": "Load that is carried",
+    "held_blocks": "KV blocks that a sequence holds",
+    "most_sequences": "Most sequences together",
+    "latency_ratio": "Latencies over those measured",
+    "external_io_factor": "Times as fast",
+    "lane_blocks": "KV blocks of a lane",
     "peak_flop": "FLOP at peak",
     "useful_flop": "Useful FLOP",
     "horizon_s": "Time that is looked at",

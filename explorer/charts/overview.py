@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from django.utils.translation import gettext as _
 
 from explorer import wording
 from explorer.charts import style
-from explorer.charts.style import Bar, Cell, Chart, Result, Segment, StackBar, Table
+from explorer.charts.style import Cell, Chart, Result, Segment, StackBar, Table
 
 _SMALL_FRACTION = 0.002  # of the widest bar: below this a segment is left to the table
 
@@ -129,80 +128,3 @@ def _time_row(name: str, now: Mapping[str, float], before: Mapping[str, float]) 
     change = round((now.get(name, 0.0) - before.get(name, 0.0)) * 100, 1)
     text = _("%(points)s pt") % {"points": f"{change:+.1f}".replace("-", "−") if change else "0.0"}
     return (first, Cell(text=style.percent(before.get(name, 0.0)), muted=True), here, Cell(text=text))
-
-
-def doublings(result: Result | None) -> Chart | None:
-    """What the saturated throughput gains when one resource is doubled."""
-    rows = sorted(style.rows(result, "doublings"), key=lambda row: -float(row["gain_ratio"]))
-    if not rows:
-        return None
-    gains = [(str(row["resource"]), float(row["gain_ratio"]) - 1.0) for row in rows]
-    return Chart(
-        slug="doublings",
-        title=_doubling_title(gains),
-        axis=_("Gain in capacity if one resource is doubled"),
-        summary=_("Gain from doubling each resource: %(parts)s.")
-        % {
-            "parts": ", ".join(
-                f"{wording.resource(name)} {style.percent(gain, signed=True)}" for name, gain in gains
-            )
-        },
-        source=_("Closed form at saturation, same mix of requests"),
-        draw="bars",
-        body=tuple(_bars(gains)),
-        table=_doubling_table(rows),
-    )
-
-
-def _doubling_title(gains: Sequence[tuple[str, float]]) -> str:
-    name, gain = gains[0]
-    words = {"resource": wording.resource(name), "gain": style.percent(gain, digits=0, signed=True)}
-    if gain < 0.005:
-        return _("Doubling any one resource brings nothing")
-    if len(gains) > 1 and gains[1][1] > 0.01:
-        words["second"] = wording.resource_in_text(gains[1][0])
-        return _("%(resource)s is the best next doubling: %(gain)s, then %(second)s") % words
-    return _("%(resource)s is the only doubling that pays: %(gain)s") % words
-
-
-def _bars(gains: Sequence[tuple[str, float]]) -> list[Bar]:
-    widest = max(max(abs(gain) for _name, gain in gains), 0.01)
-    zero = 36.0
-    return [
-        Bar(
-            label=wording.resource(name),
-            resource=_mark(name),
-            text=style.percent(gain, digits=0 if gain >= 0.095 else 1, signed=True),
-            left=zero,
-            width=max(0.4, gain / widest * 46.0),
-            hatched=name in style.HATCHED,
-        )
-        for name, gain in gains
-    ]
-
-
-def _mark(name: str) -> str:
-    """`hbm_bandwidth` and `hbm_capacity` are the HBM's colour."""
-    return name.partition("_")[0]
-
-
-def _doubling_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    def cells(row: Mapping[str, Any]) -> tuple[Cell, ...]:
-        following = str(row.get("next_bottleneck") or "")
-        return (
-            Cell(text=wording.resource(str(row["resource"])), key=_mark(str(row["resource"]))),
-            Cell(text=style.percent(float(row["gain_ratio"]) - 1.0, signed=True)),
-            *(_ratio_cell(row.get(name)) for name in shown),
-            Cell(text=wording.resource(following)),
-        )
-
-    headers = {"tpot_ratio": _("TPOT"), "ttft_ratio": _("TTFT"), "step_ratio": _("Training step")}
-    shown = [name for name in headers if any(name in row for row in rows)]
-    columns = (_("Doubled"), _("Capacity"), *(headers[name] for name in shown), _("Then bound by"))
-    return Table(columns=columns, rows=tuple(cells(row) for row in rows))
-
-
-def _ratio_cell(ratio: object) -> Cell:
-    if not isinstance(ratio, int | float):
-        return Cell(text="–", muted=True)
-    return Cell(text=style.percent(float(ratio) - 1.0, signed=True))

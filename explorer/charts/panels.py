@@ -19,6 +19,7 @@ from explorer.charts import (
     collectives,
     compare,
     cost,
+    doublings,
     fabric,
     faults,
     iteration,
@@ -165,7 +166,7 @@ def _overview(result: Result | None, baseline: Result | None) -> Panel:
     title, lede = _finding(result, baseline)
     charts = _present(
         overview.where_time_goes(result, baseline),
-        overview.doublings(result),
+        doublings.doublings(result),
         latency_cdf.cdf("ttft", result, baseline),
         serving.over_time(result, baseline) if kind == "serving" else None,
         topology.picture(result, other=baseline) if fabric_only else None,

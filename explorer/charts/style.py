@@ -132,10 +132,11 @@ class Bar:
     left: float
     width: float
     hatched: bool
+    reach: float = 0.0  # how far the outline goes that stands for what is possible at most
 
     @property
     def end(self) -> float:
-        return self.left + self.width
+        return self.left + max(self.width, self.reach)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,19 @@
 """What doubling each resource would bring a training run, and what its step waits for then.
 
 Capacity is tokens per second of the same batch, cut and schedule. Each doubling re-plans the step on the
-changed chip, or with NICs twice as fast; memory is not among them, as a cut that fits gains nothing from more.
+changed chip, with NICs twice as fast, or with latencies half as long. A cut that fits gains nothing from more memory,
+but the row says how much of it is used. What each lets through alone is as in `doubling.py`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from simcore import glossary
-from simcore.analysis.resources import NOTICEABLE_RATIO, scaled_chip
+from simcore.analysis.doubling import Load
+from simcore.analysis.resources import FIGURES, NOTICEABLE_RATIO, RATES, WITHOUT_LIMIT, scaled_chip
 from simcore.errors import Message
 from simcore.plan.training import TrainingPlan, build_training
 from simcore.training import TrainingStep
@@ -61,26 +64,65 @@ class TrainingDoubling:
 def training_resources(planned: TrainingPlan) -> tuple[str, ...]:
     """Resources that the run uses: no links where one chip trains alone."""
     parallelism, domain = planned.inputs.parallelism, planned.inputs.network.domain_size
-    found = ["compute", "hbm_bandwidth"]
+    found = ["compute", "hbm_bandwidth", "hbm_capacity"]
     if planned.inputs.chip_count > 1 and domain > 1:
         found.append("scaleup")
     if parallelism.dp * parallelism.rank_chip_count > domain:
         found.append("scaleout")
-    return tuple(found)
+    return (*found, "latency") if planned.inputs.chip_count > 1 else tuple(found)
+
+
+def with_more_training(planned: TrainingPlan, factors: Mapping[str, float]) -> TrainingStep:
+    """The step of the same run with each of these resources so many times as large."""
+    chip = planned.inputs.chip
+    for resource in FIGURES:
+        if resource in factors:
+            chip = scaled_chip(chip, resource, factors[resource])
+    return build_training(
+        planned,
+        chip,
+        scaleout_factor=factors.get("scaleout", 1.0),
+        latency_ratio=1.0 / factors.get("latency", 1.0),
+    )
 
 
 def double_training(planned: TrainingPlan, resource: str, *, factor: float = 2.0) -> TrainingDoubling:
     """The same run with one resource `factor` times as large."""
-    if resource == "scaleout":
-        after = build_training(planned, planned.inputs.chip, scaleout_factor=factor)
-    else:
-        after = build_training(planned, scaled_chip(planned.inputs.chip, resource, factor))
-    gain = after.token_per_s / planned.step.token_per_s
+    after = with_more_training(planned, {resource: factor})
     return TrainingDoubling(
         resource=resource,
-        gain=gain.named(f"analysis.doubling.{resource}.gain_ratio", "ratio"),
+        gain=_gain(planned, after, f"analysis.doubling.{resource}.gain_ratio"),
         next_bottleneck=step_bound(after),
     )
+
+
+def training_without_limit(planned: TrainingPlan, resource: str) -> Term:
+    """Tokens per second with more of a resource than anything needs, over what they are."""
+    after = with_more_training(planned, {resource: WITHOUT_LIMIT})
+    return _gain(planned, after, f"analysis.without_limit.{resource}.gain_ratio")
+
+
+def training_together(planned: TrainingPlan) -> Term:
+    """Tokens per second with twice of everything, over what they are."""
+    after = with_more_training(planned, dict.fromkeys(training_resources(planned), 2.0))
+    return _gain(planned, after, "analysis.doublings.together_ratio")
+
+
+def training_load_of(planned: TrainingPlan, resource: str) -> Load:
+    """Memory by its bytes; of the rest, the run's tokens per second over those with every other rate without limit."""
+    name = f"analysis.used.{resource}.used_fraction"
+    if resource == "hbm_capacity":
+        room = planned.inputs.chip.leaf("hbm_visible_bytes")
+        return Load(used=(planned.memory.used / room).named(name, "fraction"), saturation=None)
+    others = dict.fromkeys((one for one in RATES if one != resource), WITHOUT_LIMIT)
+    full = with_more_training(planned, others).token_per_s.named(
+        f"analysis.saturation.{resource}.saturating_token_per_s", "token_per_s"
+    )
+    return Load(used=(planned.step.token_per_s / full).named(name, "fraction"), saturation=full)
+
+
+def _gain(planned: TrainingPlan, after: TrainingStep, name: str) -> Term:
+    return (after.token_per_s / planned.step.token_per_s).named(name, "ratio")
 
 
 def step_bound(step: TrainingStep) -> str:

@@ -389,3 +389,6 @@ class Calibration:
     fitted_on: str = ""
     chip: str = ""  # slug of the chip it was fitted for; "" where the slug says it
     content_sha256: str = ""  # of the file, where it is a user's own
+    latency_ratio: float = (
+        1.0  # launches and latencies over those measured: what the analysis tries, no file sets it
+    )

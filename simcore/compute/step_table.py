@@ -190,7 +190,10 @@ def launch(
         if op.operator_class == "moe"
     ]
     terms += [op.count * indexer_launch_s() for op in operators if op.name == "index_query"]
-    return total(*terms).named("launch_s", "s")
+    whole = total(*terms)
+    if calibration.latency_ratio != 1.0:
+        whole = whole * leaf(calibration.latency_ratio, "latency_ratio", kind="assumption", source="tried")
+    return whole.named("launch_s", "s")
 
 
 def eager_floor(overhead: StepOverhead, layers: float) -> Term:

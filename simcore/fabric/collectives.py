@@ -94,7 +94,10 @@ def _correction(operation: Operation, ranks: int, network: Interconnect) -> Corr
     if network.measured is None or network.link != "nvlink" or ranks > network.domain_size:
         return None
     reference = replace(
-        network, measured=None, scaleup_bytes_per_s=constant(network.reference_bytes_per_s, "measured_link")
+        network,
+        measured=None,
+        scaleup_bytes_per_s=constant(network.reference_bytes_per_s, "measured_link"),
+        latency_ratio=1.0,
     )
     return collective_correction(
         network.measured,
@@ -139,7 +142,7 @@ def point_to_point_s(payload_bytes: Term | float, network: Interconnect, *, cros
     further = network.further_hops_s(2) if crosses_domain else None
     if further is not None:
         latency = latency + further
-    return (latency + payload / (link * assumed(share, name))).named("send_recv_s")
+    return (network.latency(latency) + payload / (link * assumed(share, name))).named("send_recv_s")
 
 
 def hierarchical_all_reduce_s(

@@ -167,7 +167,7 @@ def _fitted(
     root = fit.sqrt_s_per_sqrt_byte * math.sqrt(reference)
     return Curve(
         algorithm=algorithm,
-        latency_s=calibrated(fit.alpha_s, "collective_latency_s"),
+        latency_s=network.latency(calibrated(fit.alpha_s, "collective_latency_s")),
         root=calibrated(root, "collective_root") if root else None,
         rate=rate,
         bandwidth=calibrated(min(ceiling, fit.bus_bytes_per_s / reference), "bus_fraction") * rate,
@@ -267,7 +267,11 @@ def _flat(
     if hop is not None:
         latency = latency + constant(steps, "network_steps") * hop
     return Curve(
-        algorithm=algorithm, protocol=protocol, latency_s=latency, rate=bandwidth, bandwidth=bandwidth
+        algorithm=algorithm,
+        protocol=protocol,
+        latency_s=network.latency(latency),
+        rate=bandwidth,
+        bandwidth=bandwidth,
     )
 
 

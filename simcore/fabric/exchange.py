@@ -187,7 +187,7 @@ def curve_of(exchange: ExpertExchange, phase: Phase, kernel: ExchangeKernel) -> 
     further = network.further_hops_s(exchange.ranks) if exchange.crosses else None
     return Curve(
         algorithm="pairwise",
-        latency_s=latency if further is None else latency + further,
+        latency_s=network.latency(latency if further is None else latency + further),
         rate=links,
         bandwidth=(1 / slowest).named(f"{kernel.name}_exchange_bytes_per_s", "bytes_per_s"),
     )

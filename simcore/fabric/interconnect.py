@@ -36,6 +36,7 @@ class Interconnect:
     chip_year: int  # the generation that NCCL's limits go by
     runs_nccl: bool = True  # elsewhere its latencies stand in, as an assumption
     measured: MeasuredTables | None = None  # what the curves inside a domain are scaled to
+    latency_ratio: float = 1.0  # over what was measured
 
     def reached_bytes_per_s(self, ranks: int) -> Term:
         """What the fabric leaves of a chip's share of NICs to a group that leaves its domain."""
@@ -63,6 +64,12 @@ class Interconnect:
         )
         each = leaf(HOP_LATENCY_S, "hop_latency_s", kind="calibrated", source=HOP_SOURCE)
         return (passed * each).named("further_hops_s", "s")
+
+    def latency(self, measured_s: Term) -> Term:
+        """What is left of a latency where the analysis tries shorter ones."""
+        if self.latency_ratio == 1.0:
+            return measured_s
+        return measured_s * leaf(self.latency_ratio, "latency_ratio", kind="assumption", source="tried")
 
     @property
     def _reach(self) -> Reach | None:
@@ -101,6 +108,7 @@ def interconnect(
         chip_year=chip.year,
         runs_nccl=chip.vendor == "NVIDIA",
         measured=calibration.measured if over_switch else None,
+        latency_ratio=calibration.latency_ratio,
     )
 
 

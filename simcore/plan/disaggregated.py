@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from simcore.catalog.types import Chip, Server
+from simcore.catalog.types import Chip
 from simcore.errors import InfeasibleError, InputError, Message, TrimtabError
 from simcore.plan.autoscaling import refuse_apart
 from simcore.plan.chip_pools import Pools, Resolve, chosen, on_pool, placed
@@ -80,25 +80,24 @@ def rebuilt(
     *,
     requests: Requests | None = None,
     chip: Callable[[Chip], Chip] | None = None,
-    server: Callable[[Server], Server] | None = None,
+    inputs: Callable[[PoolInputs, PoolPlan], PoolInputs] | None = None,
 ) -> ServingPlan:
-    """The same replicas for other requests, or with every pool's chip or server changed."""
+    """The same replicas for other requests, or with every pool's chip or whatever else it depends on changed."""
     sides = [
         (
             replace(
-                inputs,
-                requests=inputs.requests if requests is None else requests,
-                server=inputs.server if server is None else server(inputs.server),
+                own if inputs is None else inputs(own, pool),
+                requests=own.requests if requests is None else requests,
             ),
             pool.chip if chip is None else chip(pool.chip),
         )
-        for inputs, pool in serving.sides
+        for own, pool in serving.sides
     ]
     if serving.prefill is not None:
         owned = serving.chip_count + serving.idle_chip_count
         return _joined(serving.prefill.scheduler, sides[0], sides[1], chip_count=owned)
-    (inputs, own), *beside = shared_out(sides)
-    return replace(serving, inputs=inputs, pool=own, beside=tuple(beside))
+    (main, first), *beside = shared_out(sides)
+    return replace(serving, inputs=main, pool=first, beside=tuple(beside))
 
 
 def apart_terms(serving: ServingPlan) -> dict[str, Term]:

@@ -342,6 +342,7 @@ def _operating_point(
         capacity_request_per_s=curve.capacity_request_per_s * lanes,
         offered_request_per_s=offered,
         latency_terms=latency,
+        curve=curve,
         load=lane if inputs.role != "both" else None,
     )
 

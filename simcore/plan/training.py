@@ -96,9 +96,11 @@ def network_of(hardware: Hardware, fabric: Fabric, chip: Chip) -> Interconnect:
     )
 
 
-def build_training(planned: TrainingPlan, chip: Chip, *, scaleout_factor: float = 1.0) -> TrainingStep:
-    """The same run on a changed chip, or with NICs so many times as fast."""
-    network = network_of(planned.hardware, planned.fabric, chip)
+def build_training(
+    planned: TrainingPlan, chip: Chip, *, scaleout_factor: float = 1.0, latency_ratio: float = 1.0
+) -> TrainingStep:
+    """The same run on a changed chip, with NICs so many times as fast, or latencies so many times as long."""
+    network = replace(network_of(planned.hardware, planned.fabric, chip), latency_ratio=latency_ratio)
     if scaleout_factor != 1.0:
         rate = network.scaleout_bytes_per_s * leaf(scaleout_factor, "scaleout_factor", kind="assumption")
         network = replace(network, scaleout_bytes_per_s=rate)

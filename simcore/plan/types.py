@@ -27,6 +27,7 @@ from simcore.plan.training import TrainingPlan
 from simcore.reliability.life_inputs import LifeInputs
 from simcore.scenario import Scenario
 from simcore.scenario.schema import Serving
+from simcore.serving.capacity import Curve
 from simcore.serving.estimate import LaneLoad
 from simcore.serving.handover import KvLink
 from simcore.serving.pools import Role
@@ -100,6 +101,7 @@ class OperatingPoint:
     capacity_request_per_s: float  # all lanes, saturated
     offered_request_per_s: float | None  # None for a closed loop
     latency_terms: Mapping[str, Term]  # what queueing expects there
+    curve: Curve  # the steady states of one lane
     load: LaneLoad | None = None  # of a lane that only prefills or decodes
 
 

@@ -50,6 +50,10 @@ class Curve:
         rising = np.maximum.accumulate(self.request_per_s[: best + 1])
         return float(np.interp(request_per_s, np.append(0.0, rising), np.append(0.0, self.batch[: best + 1])))
 
+    def rate_at(self, batch: float) -> float:
+        """Requests per second that this batch lets through; below a batch of one, in proportion."""
+        return float(np.interp(batch, np.append(0.0, self.batch), np.append(0.0, self.request_per_s)))
+
     def batch_of_users(self, users: float, think_s: float) -> float:
         """The batch that so many users keep, who think so long before each request: users = batch + rate · think."""
         if think_s == 0.0:

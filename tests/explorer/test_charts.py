@@ -10,7 +10,17 @@ import pytest
 from django.utils import translation
 
 from explorer import charts
-from explorer.charts import fabric, latency_cdf, memory, overview, reliability, serving, style, topology
+from explorer.charts import (
+    doublings,
+    fabric,
+    latency_cdf,
+    memory,
+    overview,
+    reliability,
+    serving,
+    style,
+    topology,
+)
 from explorer.charts.style import Chart, Panel
 from tests.explorer import documents
 
@@ -127,7 +137,7 @@ def test_shares_include_idle_time() -> None:
 
 
 def test_doublings_come_largest_first() -> None:
-    chart = overview.doublings(SERVES)
+    chart = doublings.doublings(SERVES)
     assert chart is not None
     assert [bar.label for bar in chart.body] == ["Compute", "HBM bandwidth"]
     assert chart.title == "Compute is the best next doubling: +16 %, then HBM bandwidth"

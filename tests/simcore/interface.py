@@ -59,6 +59,8 @@ ADDED: Final = (
     r"fabric\.(deploy_hours|monitor_hours_per_year|upgrade_hours)",  # what a fabric asks of people
     r"fabric\.scaleup_(switch|link|cable)_count",  # what the scale-up domains are built of
     r"reliability\.life\.(goodput_fraction|utilisation_fraction|mtti_s|stop_wait_s\.mean|wait_s\.(mean|p95))",
+    r"analysis\.doublings\.(sum|together)_ratio",  # why the gains of single doublings do not add up
+    r"analysis\.(without_limit|used|saturation)(\.[a-z_]+)*",  # in the table of doublings with their trees, no metrics
     r"reliability\.life\.(failure|interruption|swap|finished|reconfiguration)_count",
 )
 KNOWN_METRICS: Final = re.compile("|".join((*INTERFACE, *ADDED)))

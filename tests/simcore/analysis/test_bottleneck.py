@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simcore.analysis import analyse
-from simcore.analysis.bottleneck import double, scaled_chip
+from simcore.analysis.doubling import carried, double, load_of, together, without_limit
+from simcore.analysis.resources import RATES, RESOURCES, WITHOUT_LIMIT, scaled_chip, used_resources, with_more
 
 OVERRIDES = {
     "compute": ("bf16_flop_per_s", "fp8_flop_per_s", "int8_flop_per_s"),
@@ -100,23 +101,23 @@ def test_the_bottleneck_is_the_resource_whose_doubling_brings_most(planner):
 
 def test_gains_have_trees_with_their_values(planner):
     findings = findings_of(planner, PAIR)
-    for name, term in findings.why.items():
-        assert term.value == pytest.approx(findings.metrics[name])
+    for name, value in findings.metrics.items():
+        if name != "analysis.bottleneck":
+            assert findings.why[name].value == pytest.approx(value)
+    (compute,) = (row for row in findings.tables["doublings"] if row["resource"] == "compute")
+    assert compute["limit_ratio"] == findings.why["analysis.without_limit.compute.gain_ratio"].value
+    assert compute["used_fraction"] == findings.why["analysis.used.compute.used_fraction"].value
 
 
 def test_gains_do_not_add_up_to_the_whole(planner):
-    """All four at once bring more than a half of the four single gains and not more than double."""
-    serving = planner.plan(PAIR).serving
-    singles = sum(double(serving, resource).gain_ratio - 1 for resource in OVERRIDES)
-    metrics = planner.plan(
-        PAIR
-        | {f"hardware.chip_overrides.{figure}": "x2" for figures in OVERRIDES.values() for figure in figures}
-    ).metrics
-    together = (
-        metrics["serving.capacity_request_per_s"] / serving.pool.operating_point.capacity_request_per_s - 1
-    )
-    assert together <= 1
-    assert abs(together - singles) > 0.01
+    """Each alone leaves the waits for all others; all at once halve every wait."""
+    findings = findings_of(planner, PAIR)
+    singles = sum(row["gain_ratio"] - 1 for row in findings.tables["doublings"])
+    whole = findings.metrics["analysis.doublings.together_ratio"] - 1
+    assert findings.metrics["analysis.doublings.sum_ratio"] == pytest.approx(1 + singles)
+    assert whole - singles > 0.1
+    (text,) = (one.text for one in findings.messages if one.code == "finding.not_the_whole")
+    assert text.startswith("gains don't add up")
 
 
 def test_a_doubling_that_brings_nothing_says_so(planner):
@@ -143,3 +144,111 @@ def test_a_wiring_scenario_says_how_many_switches_join_how_many_chips(planner):
     islands = {"kind": "rail_only", "radix": 64, "tiers": 1, "hb_domain_size": 8}
     (parted,) = findings_of(planner, {**base, "topology": islands}).messages
     assert "4 islands of 512" in parted.text
+
+
+LOADED = {
+    "workload.arrivals": {"kind": "poisson", "request_per_s": 4.0},
+    "serving.scheduler": {"kind": "chunked_prefill", "max_num_seqs": 8, "max_num_batched_tokens": 512},
+}
+APART = {
+    "hardware.chip_count": 4,
+    "serving.scheduler": {"kind": "disaggregated", "kv_link_bytes_per_s": 2e9},
+}
+OFFLOADED = {
+    "serving.kv.offload": [{"tier": "host_dram"}],
+    "serving.kv.preemption": "swap",
+}
+SHAPES = {"one chip": {}, "pair": PAIR, "loaded": LOADED, "apart": APART, "offloaded": OFFLOADED}
+
+
+def test_twice_of_every_rate_is_twice_the_capacity(planner):
+    """A law of the decomposition: no time of a step belongs to no resource. One chip has no collective."""
+    serving = planner.plan({}).serving
+    after = with_more(serving, dict.fromkeys(RATES, 2.0))
+    assert after.capacity.value / serving.capacity.value == pytest.approx(2.0, rel=0.01)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_more_never_hurts_and_what_is_used_is_at_most_all(planner, shape):
+    serving = planner.plan(SHAPES[shape]).serving
+    for resource in used_resources(serving):
+        once, limit, load = (
+            double(serving, resource),
+            without_limit(serving, resource),
+            load_of(serving, resource),
+        )
+        assert 1 - 1e-9 <= once.gain_ratio <= limit.value * (1 + 1e-9), resource
+        assert 0 <= load.used.value <= 1 + 1e-9, resource
+        if load.saturation is not None:
+            assert load.saturation.value >= serving.capacity.value * (1 - 1e-9), resource
+
+
+def test_a_resource_that_takes_all_of_a_step_saturates_at_capacity(planner):
+    """With every other rate without limit HBM is left: used = offered ÷ capacity, and more of it is all gain."""
+    serving = with_more(
+        planner.plan({}).serving, {name: WITHOUT_LIMIT for name in RATES if name != "hbm_bandwidth"}
+    )
+    load = load_of(serving, "hbm_bandwidth")
+    assert load.saturation is not None
+    assert load.saturation.value == pytest.approx(serving.capacity.value, rel=1e-6)
+    assert load.used.value == pytest.approx(carried(serving).value / serving.capacity.value, rel=1e-6)
+    assert double(serving, "hbm_bandwidth").gain_ratio == pytest.approx(2.0, rel=1e-3)
+
+
+def test_seats_that_bind_saturate_at_capacity_by_hand(planner):
+    """Eight seats: by Little's law eight sequences leave at capacity, each after prompt and 31 steps.
+
+    KV has room for thousands, so twice the seats bring more and twice the memory nothing.
+    """
+    serving = planner.plan(LOADED).serving
+    seats, memory = load_of(serving, "scheduler"), load_of(serving, "hbm_capacity")
+    assert seats.saturation is not None
+    assert seats.saturation.value == pytest.approx(serving.capacity.value)
+    point = serving.pool.operating_point
+    batch = point.curve.batch_at(carried(serving).value)
+    assert batch < 1 < point.curve.batch.max() < 8
+    assert seats.used.value == pytest.approx(batch / point.curve.batch.max())
+    blocks = serving.pool.kv.sequence_block_count
+    assert memory.used.value == pytest.approx(
+        batch * (256 + 16) / 16 / blocks + 0.5 * batch / blocks, rel=0.01
+    )
+    assert double(serving, "scheduler").gain_ratio > 1.1
+    assert double(serving, "hbm_capacity").gain_ratio == pytest.approx(1.0)
+
+
+def test_a_slow_kv_link_is_what_external_io_doubles(planner):
+    serving = planner.plan(APART).serving
+    link = serving.prefill.link
+    assert serving.capacity.value == pytest.approx(link.capacity_request_per_s.value), "the link binds"
+    load = load_of(serving, "external_io")
+    assert load.saturation is not None
+    assert load.saturation.value == pytest.approx(link.capacity_request_per_s.value)
+    found = double(serving, "external_io")
+    assert found.gain_ratio > 1.5
+    assert found.first_token_ratio < 1
+    assert found.decode_step_ratio == 1.0
+
+
+def test_the_front_end_is_passed_outside_of_steps(planner):
+    """A quicker front end answers sooner; it carries no more, and never binds."""
+    serving = planner.plan({}).serving
+    assert serving.front_end_s > 0
+    found = double(serving, "external_io")
+    assert found.gain_ratio == 1.0
+    assert found.first_token_ratio < 1
+    assert load_of(serving, "external_io").saturation is None
+
+
+def test_rows_are_of_resources_that_the_plan_uses(planner):
+    rows = findings_of(planner, {}).tables["doublings"]
+    names = [row["resource"] for row in rows]
+    assert names == [name for name in RESOURCES if name not in ("scaleup", "scaleout")]
+    assert all(row["headroom_fraction"] == pytest.approx(1 - row["used_fraction"]) for row in rows)
+
+
+def test_all_at_once_is_a_re_plan_of_all_at_once(planner):
+    serving = planner.plan(PAIR).serving
+    used = used_resources(serving)
+    assert together(serving, used).value == pytest.approx(
+        with_more(serving, dict.fromkeys(used, 2.0)).capacity.value / serving.capacity.value
+    )

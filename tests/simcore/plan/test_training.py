@@ -207,9 +207,18 @@ def test_doublings_never_lose_and_name_the_bottleneck() -> None:
     assert {row["resource"] for row in findings.tables["doublings"]} == {
         "compute",
         "hbm_bandwidth",
+        "hbm_capacity",
         "scaleup",
         "scaleout",
+        "latency",
     }
+    for row in findings.tables["doublings"]:
+        assert row["gain_ratio"] <= row["limit_ratio"] * (1 + 1e-9)
+        assert 0 < row["used_fraction"] <= 1
+        if row["resource"] != "hbm_capacity":
+            assert row["used_fraction"] * row["saturating_token_per_s"] == pytest.approx(
+                planned().metrics["training.token_per_s"]
+            )
     assert findings.metrics["analysis.bottleneck"] == "compute"
     assert "step is" in findings.messages[0].text
 
