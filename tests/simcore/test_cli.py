@@ -398,7 +398,7 @@ def test_an_interrupt_ends_quietly(trimtab, scenario, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("simcore.cli.simulate", interrupted)
+    monkeypatch.setattr("simcore.cli.run.simulate", interrupted)
     assert trimtab("run", scenario) == (130, "", "interrupted\n")
 
 
