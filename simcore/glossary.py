@@ -713,6 +713,17 @@ _FIELDS: Final = (
     ),
     _entry("abilities.reconfiguration_s", "Until a spare serves", "Time to switch a spare in and load it."),
     # economics
+    _entry(
+        "economics.price_ratio",
+        "Price level",
+        "What is paid over what the price book says of chips, servers, NICs and the building; 0.8 is a discount of "
+        "20 %.",
+    ),
+    _entry(
+        "economics.network_price_ratio",
+        "Price level of the fabric",
+        "What is paid over what the fabric's price book says of switches, optics and fibres.",
+    ),
     _entry("electricity_usd_per_kwh", "Electricity", "Price of energy at the meter."),
     _entry("pue", "PUE", "Facility power over IT power."),
     _entry("economics.depreciation_years", "Depreciation", "Years over which the gear is written off."),

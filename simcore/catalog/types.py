@@ -9,7 +9,7 @@ Conventions: peaks are dense; link bandwidth is per direction; `hbm_bytes` is th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from simcore.catalog.kernels import Kernels, Residuals
@@ -297,6 +297,16 @@ class Price:
     source: Source
     note: str = ""
 
+    def scaled(self, ratio: float) -> Price:
+        """The same item dearer or cheaper by a ratio, which its source then says."""
+        return replace(
+            self,
+            low_usd=self.low_usd * ratio,
+            mid_usd=self.mid_usd * ratio,
+            high_usd=self.high_usd * ratio,
+            source=replace(self.source, title=f"{self.source.title} × {ratio:g}"),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceBook:
@@ -310,6 +320,12 @@ class PriceBook:
 
     def get(self, item: str) -> Price | None:
         return self.prices.get(item)
+
+    def scaled(self, ratio: float) -> PriceBook:
+        """Every price times a ratio: a discount, or prices that rose since the book's date."""
+        if ratio == 1.0:
+            return self
+        return replace(self, prices={item: price.scaled(ratio) for item, price in self.prices.items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

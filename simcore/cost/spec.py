@@ -19,6 +19,8 @@ class EconomicsSpec(Spec):
     """Prices, energy, depreciation, labour."""
 
     price_book: str = Field(default="default-2026", min_length=1, max_length=80, description="chips, servers")
+    price_ratio: float = Field(default=1.0, gt=0, le=100, description="on all prices of that book")
+    network_price_ratio: float = Field(default=1.0, gt=0, le=100, description="on all prices of the fabric's")
     electricity_usd_per_kwh: float = Field(default=0.08, ge=0, le=10)
     pue: float = Field(default=1.25, ge=1, le=5, description="facility power over IT power")
     depreciation_years: float = Field(default=4.0, gt=0, le=50)

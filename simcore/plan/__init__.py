@@ -72,7 +72,16 @@ from simcore.workload.presets import length_presets
 from simcore.workload.requests import Requests
 from simcore.workload.traces import TraceTable
 
-__all__ = ["ENGINE_VERSION", "OperatingPoint", "Plan", "PoolPlan", "ServingPlan", "TrainingPlan", "plan"]
+__all__ = [
+    "ENGINE_VERSION",
+    "OperatingPoint",
+    "Plan",
+    "PoolPlan",
+    "ServingPlan",
+    "TrainingPlan",
+    "plan",
+    "priced",
+]
 
 OPTICAL_SWITCH = "palomar-136"
 Traces = Callable[[Trace], TraceTable]
@@ -147,16 +156,25 @@ def plan(scenario: Scenario, catalog: Catalog | None = None, traces: Traces | No
     )
 
 
+def priced(scenario: Scenario, fabric: Fabric, catalog: Catalog | None = None) -> CostModel:
+    """The money side alone of a plan whose fabric is known: all that other prices or energy can change."""
+    catalog = catalog or default_catalog()
+    return _cost(scenario, catalog, resolve_hardware(scenario, catalog), fabric)
+
+
 def _cost(scenario: Scenario, catalog: Catalog, hardware: Hardware, fabric: Fabric) -> CostModel:
+    economics = scenario.economics
     radix = fabric.tiers[0].radix if fabric.tiers else 0
     return cost_model(
-        economics=scenario.economics,
+        economics=economics,
         chip=hardware.chip,
         server=hardware.server,
         chip_count=scenario.hardware.chip_count,
         fabric=fabric,
-        book=catalog.price_book(scenario.economics.price_book),
-        fabric_book=catalog.price_book(hardware.topology.price_book, path="topology.price_book"),
+        book=catalog.price_book(economics.price_book).scaled(economics.price_ratio),
+        fabric_book=catalog.price_book(hardware.topology.price_book, path="topology.price_book").scaled(
+            economics.network_price_ratio
+        ),
         switch=switch_for(catalog.switches, radix=radix, port_bytes_per_s=fabric.link_bytes_per_s),
         optical_switch=catalog.optical_switches[OPTICAL_SWITCH] if fabric.ocs_count else None,
         further=[

@@ -33,7 +33,7 @@ def serving_flows(serving: ServingPlan, first_chips: Mapping[str, int]) -> Flows
         first = free[inputs.chips]
         free[inputs.chips] = first + pool.chip_count
         placed.append((inputs, pool, np.arange(first, first + pool.chip_count)))
-    rate = _request_per_s(serving)
+    rate = served_request_per_s(serving)
     parts = [
         patterns.flows(FlowGroup(name=name, traffic_class=traffic_class), edges)
         for inputs, pool, chips in placed
@@ -47,7 +47,7 @@ def serving_flows(serving: ServingPlan, first_chips: Mapping[str, int]) -> Flows
     return joined([part for part in parts if len(part)])
 
 
-def _request_per_s(serving: ServingPlan) -> float:
+def served_request_per_s(serving: ServingPlan) -> float:
     """What is served: all that is offered, up to the capacity."""
     capacity = serving.capacity.value
     offered = [pool.operating_point.offered_request_per_s for pool in serving.pools]

@@ -71,6 +71,8 @@ BASELINE = simulate(planned({})).metrics
         ("reliability.checkpoint_write_s", 10),
         ("reliability.restart_s", 10),
         ("economics.price_book", "h100-sheet-2024-08"),
+        ("economics.price_ratio", 1.2),
+        ("economics.network_price_ratio", 1.2),
         ("economics.electricity_usd_per_kwh", 0.5),
         ("economics.pue", 2),
         ("economics.depreciation_years", 2),
