@@ -41,6 +41,12 @@ class Message:
             "params": {key: _plain(value) for key, value in self.params.items()},
         }
 
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Message:
+        """The message that `as_dict` wrote."""
+        params = {key: _whole(value) for key, value in plain.get("params", {}).items()}
+        return cls(code=plain["code"], template=plain["template"], params=params, path=plain.get("path", ""))
+
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
@@ -56,6 +62,13 @@ def _plain(param: Any) -> Any:
     """A param as it stands in a document."""
     if isinstance(param, Phrases):
         return {"phrases": [message.as_dict() for message in param.messages]}
+    return param
+
+
+def _whole(param: Any) -> Any:
+    """A param of a document as it was."""
+    if isinstance(param, Mapping) and "phrases" in param:
+        return Phrases(tuple(Message.from_dict(one) for one in param["phrases"]))
     return param
 
 

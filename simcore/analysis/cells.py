@@ -2,7 +2,8 @@
 
 A cell is overrides on a document, in the form of `--set`: values with units, `null`, `x2`. Its result holds
 metrics, or the sentences that say why there are none: a cell that is refused or does not fit is an answer, and
-never stops the others. Depths: `closed_forms` plans only, `simulated` runs what was planned, `analysed` adds the
+never stops the others. Depths: `closed_forms` plans only
+(cost per token as `estimate.py` has it), `simulated` runs what was planned, `analysed` adds the
 findings. The seed of the document stands in every cell, so two cells share their arrivals and lengths, and
 differ by design, not by luck (common random numbers).
 
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from simcore.analysis.analyse import analyse
+from simcore.analysis.estimate import closed_form_metrics
 from simcore.catalog import Catalog, default_catalog
 from simcore.errors import TrimtabError
 from simcore.plan import Plan, plan
@@ -46,12 +48,14 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellResult:
-    """What a cell came to. `errors` (in the form of `Message.as_dict`) stand where there are no metrics."""
+    """What a cell came to. `errors` (in the form of `Message.as_dict`) stand where there are no metrics; `warnings`
+    are the codes of the plan's, such as `compute.extrapolated`."""
 
     index: int
     metrics: Metrics = field(default_factory=dict)
     errors: tuple[Mapping[str, Any], ...] = ()
     digest: str = ""
+    warnings: tuple[str, ...] = ()
 
 
 def evaluate(
@@ -79,7 +83,8 @@ def evaluate(
             yield CellResult(index=cell.index, errors=tuple(message.as_dict() for message in error.messages))
             continue
         kept = {name: _plain(value) for name, value in metrics.items() if keep is None or keep(name)}
-        yield CellResult(index=cell.index, metrics=kept, digest=planned.digest)
+        codes = tuple(dict.fromkeys(warning.code for warning in planned.warnings))
+        yield CellResult(index=cell.index, metrics=kept, digest=planned.digest, warnings=codes)
 
 
 def evaluate_in_processes(
@@ -145,7 +150,7 @@ def _planned(document: Mapping[str, Any], cell: Cell, catalog: Catalog, traces: 
 
 def _metrics(planned: Plan, depth: Depth) -> Metrics:
     if depth == "closed_forms":
-        return planned.metrics
+        return closed_form_metrics(planned)
     result = simulate(planned)
     return result.metrics if depth == "simulated" else result.with_findings(analyse(planned, result)).metrics
 

@@ -23,7 +23,7 @@ from simcore.errors import InputError, Message, TrimtabError
 from simcore.plan import Plan, Traces, plan, priced
 from simcore.scenario import Scenario, apply_overrides
 
-_EXTRAPOLATED: Final = ("compute.extrapolated", "training.extrapolated")
+EXTRAPOLATED: Final = frozenset({"compute.extrapolated", "training.extrapolated"})
 _MONEY: Final = ("economics.", f"{CHIP}tdp_w")
 _CHOICES: Final = ("parallelism.tp", "max_num_seqs", "max_num_batched_tokens")
 
@@ -120,12 +120,12 @@ def swings(
 
 def held_design(document: Mapping[str, Any], base: Plan) -> dict[str, Any]:
     """The document with what `auto` became written out where it is a choice of the design, not a consequence."""
-    chosen = {
-        path: value
-        for path, value in base.resolved.items()
-        if path.endswith(_CHOICES) and not path.startswith("hardware.")
-    }
-    return apply_overrides(document, chosen)[0]
+    return apply_overrides(document, design_choices(base))[0]
+
+
+def design_choices(base: Plan) -> dict[str, Any]:
+    """What `auto` became in it, by path."""
+    return {path: value for path, value in base.resolved.items() if path.endswith(_CHOICES)}
 
 
 def ranges_of(base: Plan, paths: Sequence[str]) -> list[InputRange]:
@@ -174,7 +174,7 @@ def _end(
         changed = plan(scenario, catalog, traces)
     except TrimtabError as error:
         return End(value=None, blocked=error.message)
-    beyond = any(warning.code in _EXTRAPOLATED for warning in changed.warnings)
+    beyond = any(warning.code in EXTRAPOLATED for warning in changed.warnings)
     return End(value=closed_form_metrics(changed).get(metric), is_extrapolated=beyond)
 
 

@@ -9,12 +9,15 @@ sweeps and their chunks follow from that.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from simcore.analysis.cells import Cell, CellResult, Depth
+from simcore.analysis.goal_seek import GoalSeek
 from simcore.analysis.grid import Grid
+from simcore.analysis.monte_carlo import MonteCarlo
+from simcore.analysis.tornado import Tornado
 from simcore.spec import as_input_error
 
 
@@ -39,7 +42,7 @@ class InRounds(Protocol):
     def next_cells(self, results: Sequence[CellResult]) -> list[Cell]: ...
 
 
-AnyStudy = Grid  # of two kinds or more: Annotated[Grid | …, Field(discriminator="kind")]
+AnyStudy = Annotated[Grid | Tornado | MonteCarlo | GoalSeek, Field(discriminator="kind")]
 _ADAPTER: TypeAdapter[Study] = TypeAdapter(AnyStudy)
 
 
