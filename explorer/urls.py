@@ -7,6 +7,7 @@ from django.urls import include, path, re_path
 from explorer.views import (
     accounts,
     beside,
+    boundaries,
     calibrate,
     compare,
     edit,
@@ -42,6 +43,7 @@ scenario_patterns = [
     re_path(r"^(?P<varied>schedulers|splits)/$", beside.compared, name="beside"),
     re_path(r"^(?P<varied>schedulers|splits)/run/$", beside.run, name="run_beside"),
     path("topologies/", matrices.topologies, name="topologies"),
+    path("boundaries/", boundaries.ends, name="boundaries"),
     path("scenario.yaml", library.scenario_yaml, name="scenario_yaml"),
 ]
 

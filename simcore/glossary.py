@@ -1410,6 +1410,35 @@ _METRICS: Final = (
         better="up",
     ),
     _entry(
+        "analysis.boundary.per_chip_ratio",
+        "Capacity of a chip",
+        "Capacity per chip over what it is now.",
+        better="up",
+    ),
+    _entry(
+        "analysis.crossing.now_fraction",
+        "Bytes between domains",
+        "Share of all bytes that leave their scale-up domain.",
+    ),
+    _entry(
+        "analysis.crossing.full_fraction",
+        "NICs full at",
+        "Share of all bytes that may leave their domain before NICs are full.",
+        better="up",
+    ),
+    _entry(
+        "analysis.colocated.slowdown_ratio",
+        "Traffic beside the other",
+        "Time that a job's traffic takes beside another job over the same alone.",
+        better="down",
+    ),
+    _entry(
+        "analysis.colocated.step_ratio",
+        "Step beside the other",
+        "A job's step beside another job over its step alone.",
+        better="down",
+    ),
+    _entry(
         "analysis.doublings.sum_ratio",
         "Sum of single gains",
         "One and what each doubling alone adds to capacity.",

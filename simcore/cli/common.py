@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from simcore.catalog import Catalog, default_catalog
 from simcore.catalog.calibrations import is_file, own_calibration
@@ -43,8 +43,16 @@ def plan_file(file: str, assignments: Sequence[str]) -> Plan:
         document, warnings = apply_overrides(document, dict([parse_assignment(text)]))
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
+    return plan_near(document, folder_of(file))
+
+
+def folder_of(file: str) -> Path:
+    return Path() if file == "-" else Path(file).parent
+
+
+def plan_near(document: Mapping[str, Any], base: Path) -> Plan:
+    """The plan of a document whose trace and calibration may lie in a folder."""
     scenario = Scenario.parse(document)
-    base = Path() if file == "-" else Path(file).parent
     catalog = _with_calibration(default_catalog(), scenario.hardware.calibration, base)
     return plan(scenario, catalog, traces=lambda named: _read_trace(named, base))
 

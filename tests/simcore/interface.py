@@ -61,6 +61,7 @@ ADDED: Final = (
     r"reliability\.life\.(goodput_fraction|utilisation_fraction|mtti_s|stop_wait_s\.mean|wait_s\.(mean|p95))",
     r"analysis\.doublings\.(sum|together)_ratio",  # why the gains of single doublings do not add up
     r"analysis\.(without_limit|used|saturation)(\.[a-z_]+)*",  # in the table of doublings with their trees, no metrics
+    r"analysis\.(boundary\.per_chip_ratio|crossing\.(now|full)_fraction|colocated\.(slowdown|step)_ratio)",  # on demand
     r"reliability\.life\.(failure|interruption|swap|finished|reconfiguration)_count",
 )
 KNOWN_METRICS: Final = re.compile("|".join((*INTERFACE, *ADDED)))
