@@ -10,7 +10,7 @@ grid's.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from simcore.cost.bill import BillRow
@@ -60,6 +60,11 @@ class InputRange:
     high: float
     basis: Message
     confidence: Confidence
+
+    def narrowed(self, low: float, high: float) -> InputRange:
+        """The same input between ends that somebody wrote."""
+        basis = Message(code="range.yours", template="as you wrote it")
+        return replace(self, low=low, high=high, basis=basis, confidence="yours")
 
     def as_dict(self) -> dict[str, Any]:
         return {

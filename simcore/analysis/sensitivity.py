@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from simcore.analysis.estimate import closed_form_metrics
+from simcore.analysis.estimate import closed_form_metrics, closed_form_terms
 from simcore.analysis.ranges import CHIP, InputRange, as_typed, assumed_range, default_ranges
 from simcore.catalog import Catalog
 from simcore.errors import InputError, Message, TrimtabError
@@ -129,8 +129,10 @@ def design_choices(base: Plan) -> dict[str, Any]:
 
 
 def ranges_of(base: Plan, paths: Sequence[str]) -> list[InputRange]:
-    """Assumed ranges around the values at these paths, or those that are known better."""
+    """The known or assumed ranges of these inputs; the default inputs where none is named."""
     known = {one.path: one for one in default_ranges(base)}
+    if not paths:
+        return list(known.values())
     found = []
     for path in paths:
         one = known.get(path) or assumed_range(base, path)
@@ -143,6 +145,12 @@ def ranges_of(base: Plan, paths: Sequence[str]) -> list[InputRange]:
             )
         found.append(one)
     return found
+
+
+def default_metric(base: Plan) -> str:
+    """What is asked about most: the cost of a token, or of a year where none is made."""
+    metric = "cost.usd_per_million_tokens"
+    return metric if metric in closed_form_terms(base) else "cost.tco_usd_per_year"
 
 
 def unknown_metric(metric: str, known: Sequence[str]) -> InputError:

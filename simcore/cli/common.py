@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -36,14 +36,38 @@ def scenario_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="override one path")
 
 
-def plan_file(file: str, assignments: Sequence[str]) -> Plan:
-    """The plan of the scenario in a file, with `--set` over it; a trace and a calibration may lie beside it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """A scenario in a file, and where what it names lies; whole enough to be handed to another process."""
+
+    document: dict[str, Any]
+    base: Path
+
+    def catalog(self) -> Catalog:
+        """The shipped catalog, with the calibration file that the scenario names."""
+        name = Scenario.parse(self.document).hardware.calibration
+        return _with_calibration(default_catalog(), name, self.base)
+
+    def traces(self, named: Trace) -> TraceTable:
+        return _read_trace(named, self.base)
+
+    def plan(self) -> Plan:
+        return plan(Scenario.parse(self.document), self.catalog(), traces=self.traces)
+
+
+def given_file(file: str, assignments: Sequence[str]) -> Given:
+    """The scenario in a file, with `--set` over it."""
     document = load_document(read_file(file), path=file)
     for text in assignments:
         document, warnings = apply_overrides(document, dict([parse_assignment(text)]))
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
-    return plan_near(document, folder_of(file))
+    return Given(document=document, base=folder_of(file))
+
+
+def plan_file(file: str, assignments: Sequence[str]) -> Plan:
+    """The plan of the scenario in a file, with `--set` over it; a trace and a calibration may lie beside it."""
+    return given_file(file, assignments).plan()
 
 
 def folder_of(file: str) -> Path:
@@ -52,9 +76,7 @@ def folder_of(file: str) -> Path:
 
 def plan_near(document: Mapping[str, Any], base: Path) -> Plan:
     """The plan of a document whose trace and calibration may lie in a folder."""
-    scenario = Scenario.parse(document)
-    catalog = _with_calibration(default_catalog(), scenario.hardware.calibration, base)
-    return plan(scenario, catalog, traces=lambda named: _read_trace(named, base))
+    return Given(document=dict(document), base=base).plan()
 
 
 def _with_calibration(catalog: Catalog, name: str, base: Path) -> Catalog:
