@@ -12,10 +12,34 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from simcore.cli import boundaries, catalog, compare, explain, exports, imports, matrix, run, sensitivity, speed, validate
+from simcore.cli import (
+    boundaries,
+    catalog,
+    compare,
+    explain,
+    exports,
+    imports,
+    matrix,
+    run,
+    sensitivity,
+    speed,
+    validate,
+)
 from simcore.errors import InfeasibleError, TrimtabError
 
-_GROUPS: Final = (run, explain, exports, compare, imports, speed, catalog, validate, matrix, boundaries, sensitivity)
+_GROUPS: Final = (
+    run,
+    explain,
+    exports,
+    compare,
+    imports,
+    speed,
+    catalog,
+    validate,
+    matrix,
+    boundaries,
+    sensitivity,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
