@@ -26,10 +26,10 @@ _FIGURES: Final = (
 )
 
 
-def growth(rows: Sequence[Row], first: Mapping[str, Any]) -> Chart:
+def growth(rows: Sequence[Row]) -> Chart:
     """Every case with its figures and what breaks."""
     shown = [name for name in _FIGURES if any(name in row["metrics"] for row in rows)]
-    title = capitalised(translated(first))
+    title = _growth_title(rows)
     return Chart(
         slug="growth",
         title=title,
@@ -44,6 +44,19 @@ def growth(rows: Sequence[Row], first: Mapping[str, Any]) -> Chart:
         ),
         wide=True,
     )
+
+
+def _growth_title(rows: Sequence[Row]) -> str:
+    """What a chip still brings at the largest size that can be."""
+    grown = [row for row in rows if row["factor"] and "analysis.boundary.per_chip_ratio" in row["metrics"]]
+    if not grown:
+        return _("What becomes of it")
+    last = grown[-1]
+    share = last["metrics"]["analysis.boundary.per_chip_ratio"]
+    return _("At ×%(factor)s a chip brings %(share)s of what it brings now") % {
+        "factor": last["factor"],
+        "share": style.percent(share, digits=0),
+    }
 
 
 def _growth_cells(row: Row, shown: Sequence[str]) -> tuple[Cell, ...]:

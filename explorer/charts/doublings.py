@@ -46,6 +46,7 @@ def doublings(result: Result | None) -> Chart | None:
         draw="bars",
         body=tuple(_bars(rows)),
         table=_table(rows),
+        wide=bounded,
     )
 
 

@@ -46,7 +46,7 @@ def ends(request: HttpRequest, pk: UUID) -> HttpResponse:
         outcome = actions.plan_for(viewer_owning(scenario), scenario.document)
         if outcome.plan is None:
             raise InputError(*outcome.infeasible)
-        grown, other_chip = _grown(scenario, outcome.plan, request.GET.get("chip", ""))
+        grown, headline, other_chip = _grown(scenario, outcome.plan, request.GET.get("chip", ""))
     except InputError as error:
         refuse(request, error)
         return redirect("workbench", pk)
@@ -57,7 +57,7 @@ def ends(request: HttpRequest, pk: UUID) -> HttpResponse:
         "scenario": scenario,
         "panel": Panel(
             tab="boundaries",
-            headline=grown.title,
+            headline=headline,
             notes=notes,
             charts=(grown, *([charts.crossing(share.as_dict())] if share else []), *beside),
         ),
@@ -69,12 +69,13 @@ def ends(request: HttpRequest, pk: UUID) -> HttpResponse:
     return render(request, "explorer/boundaries.html", context)
 
 
-def _grown(scenario: SavedScenario, planned: Plan, other_chip: str) -> tuple[Chart, str]:
+def _grown(scenario: SavedScenario, planned: Plan, other_chip: str) -> tuple[Chart, str, str]:
+    """The chart, where growth ends in one sentence, and the chip that was tried."""
     catalog = default_catalog()
     replan = partial(plan_document, viewer=viewer_owning(scenario))
     found = boundaries(planned, catalog, replan, other_chip=other_chip)
     chip = other_chip or next_chip(catalog, catalog.chip(planned.scenario.hardware.chip)).slug
-    return charts.growth([one.as_dict() for one in found], first_break(found).as_dict()), chip
+    return charts.growth([one.as_dict() for one in found]), capitalised(translated(first_break(found))), chip
 
 
 def _beside(viewer: Viewer, planned: Plan, chosen: str) -> tuple[tuple[Chart, ...], tuple[Note, ...]]:

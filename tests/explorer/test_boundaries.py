@@ -40,6 +40,7 @@ def test_growth_and_what_may_cross_stand_on_one_page(as_alice: Client, training:
         page.context["panel"].headline
         == "Growing, it first breaks at ×8: it needs 3 tiers of switches, not 2"
     )
+    assert charts["growth"].title == "At ×8 a chip brings 99 % of what it brings now"
     assert page.context["other_chip"] == "nvidia-h200-sxm"
 
 
