@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from simcore.catalog.kernels import Kernels, Residuals
 from simcore.catalog.measured import MeasuredTables
@@ -308,10 +308,14 @@ class Price:
         )
 
 
+OFFERS: Final = ("cloud:", "api_input:", "api_output:")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceBook:
     """Dated prices by item key, for example `chip:nvidia-h100-sxm`, `server:dgx-h100`, `switch:64x400g`,
-    `switch_port`, `transceiver`, `link`, `nic`, `ocs:palomar-136`. An item that is absent is unpriced."""
+    `switch_port`, `transceiver`, `link`, `nic`, `ocs:palomar-136`. An item that is absent is unpriced. What others
+    offer: `cloud:nvidia-h100-sxm` per chip-hour, `api_input:` and `api_output:llama-3.1-70b` per million tokens."""
 
     slug: str
     name: str
@@ -322,10 +326,16 @@ class PriceBook:
         return self.prices.get(item)
 
     def scaled(self, ratio: float) -> PriceBook:
-        """Every price times a ratio: a discount, or prices that rose since the book's date."""
+        """Every price of what is bought times a ratio: a discount, or prices that rose since the book's date.
+
+        What is rented or asked of an API stays: those are other people's prices."""
         if ratio == 1.0:
             return self
-        return replace(self, prices={item: price.scaled(ratio) for item, price in self.prices.items()})
+        prices = {
+            item: price if item.startswith(OFFERS) else price.scaled(ratio)
+            for item, price in self.prices.items()
+        }
+        return replace(self, prices=prices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from simcore.cost.bill import BillRow, bill_of_materials
 from simcore.cost.capex import bounds_of, saving_bounds, saving_fraction
 from simcore.cost.energy import Machines
 from simcore.cost.model import CostModel, cost_model, full_load, switch_for
+from simcore.cost.resources import resource_prices
 from simcore.cost.spec import Alternative, EconomicsSpec
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "bounds_of",
     "cost_model",
     "full_load",
+    "resource_prices",
     "saving_bounds",
     "saving_fraction",
     "switch_for",

@@ -18,8 +18,9 @@ from typing import Any, Literal
 
 from simcore.catalog.types import OpticalSwitch, Price, PriceBook, Switch
 from simcore.cost.energy import Machines, host_power_term
+from simcore.cost.prices import leaf_kind
 from simcore.fabric import Fabric
-from simcore.why import LeafKind, Term, ceil, constant, leaf
+from simcore.why import Term, ceil, constant, leaf
 
 Group = Literal["compute", "network"]
 SWITCH_PRICE_PORTS = 64  # what a book's plain `switch` stands for
@@ -46,16 +47,11 @@ class BillRow:
         """Count times unit price, or None when unpriced."""
         if self.price is None:
             return None
-        kinds: Mapping[str, LeafKind] = {
-            "assumption": "assumption",
-            "estimate": "assumption",
-            "user": "input",
-        }
         value = {"low": self.price.low_usd, "mid": self.price.mid_usd, "high": self.price.high_usd}[edge]
         unit = leaf(
             value * self.scale,
             f"unit_{self.item.replace(':', '_')}_usd",
-            kind=kinds.get(self.price.source.kind, "catalog"),
+            kind=leaf_kind(self.price),
             source=f"{self.book}: {self.price.source.title}",
             dimension="usd",
         )

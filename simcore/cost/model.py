@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from simcore.catalog.types import Chip, Optic, OpticalSwitch, Price, PriceBook, Server, Switch
+from simcore.catalog.types import Chip, Optic, OpticalSwitch, PriceBook, Server, Switch
 from simcore.cost.bill import BillRow, bill_of_materials
 from simcore.cost.by_tier import NetworkPrices, TierLine, tier_lines
 from simcore.cost.capex import capex_term, priced_fraction_term
@@ -29,11 +29,12 @@ from simcore.cost.opex import (
     usd_per_million_tokens,
     usd_per_training_run,
 )
+from simcore.cost.prices import price_leaf
 from simcore.cost.spec import EconomicsSpec
 from simcore.errors import Message
 from simcore.fabric import Fabric
 from simcore.fabric.base import sum_of
-from simcore.why import LeafKind, Term, leaf, total
+from simcore.why import Term, leaf, total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +226,7 @@ def cost_model(
         bill=bill,
         hosts_power=sum_of([host_power_term(one) for one in machines]).named("hosts_w"),
         network_power=network_power_term(network),
-        plant_usd_per_w=_plant(book.get("power_w"), book),
+        plant_usd_per_w=price_leaf(book, "power_w", "plant_usd_per_w", dimension=""),
         network_lines=tuple(
             tier_lines(fabric, _prices(fabric, fabric_book, network, switch, optical_switch))
         ),
@@ -252,14 +253,6 @@ def _prices(
         module_w=each("transceivers", fabric.transceiver_count) or TRANSCEIVER_POWER_W,
         ocs_w=each("optical_switches", fabric.ocs_count),
     )
-
-
-def _plant(price: Price | None, book: PriceBook) -> Term | None:
-    if price is None:
-        return None
-    kind: LeafKind = "assumption" if price.source.kind in ("assumption", "estimate") else "catalog"
-    source = f"{book.name}: {price.source.title}"
-    return leaf(price.mid_usd, "plant_usd_per_w", kind=kind, source=source, dimension="")
 
 
 def switch_for(switches: Mapping[str, Switch], *, radix: int, port_bytes_per_s: float) -> Switch | None:
