@@ -20,6 +20,7 @@ from explorer.models import (
     SavedCalibration,
     SavedScenario,
     ShareLink,
+    Sweep,
     TraceUpload,
     TrafficMatrix,
     Visibility,
@@ -140,6 +141,16 @@ def own_calibrations(viewer: Viewer) -> QuerySet[SavedCalibration]:
 def calibration_for(viewer: Viewer, slug: str) -> SavedCalibration:
     """The fit of that name, if it is the viewer's."""
     return _or_404(own_calibrations(viewer), slug=slug)
+
+
+def own_sweeps(viewer: Viewer) -> QuerySet[Sweep]:
+    """The viewer's sweeps. Who reads a scenario of another does not see what its owner looked for in it."""
+    return Sweep.objects.filter(viewer.owned)
+
+
+def sweep_for(viewer: Viewer, pk: UUID | str) -> Sweep:
+    """The sweep, if it is the viewer's."""
+    return _or_404(own_sweeps(viewer).select_related("scenario"), pk=pk)
 
 
 def uuid_or_404(text: str) -> UUID:

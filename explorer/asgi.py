@@ -13,11 +13,16 @@ from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E40
 from django.conf import settings  # noqa: E402
 from django.urls import path  # noqa: E402
 
-from explorer.consumers import RunConsumer  # noqa: E402
+from explorer.consumers import RunConsumer, SweepConsumer  # noqa: E402
 from explorer.middleware import BodyLimit  # noqa: E402
 
 # The stubs of `path` know views only; Channels gives it applications.
-sockets = URLRouter([path("ws/runs/<uuid:pk>/", RunConsumer.as_asgi())])  # type: ignore[arg-type, list-item]
+sockets = URLRouter(
+    [
+        path("ws/runs/<uuid:pk>/", RunConsumer.as_asgi()),  # type: ignore[arg-type, list-item]
+        path("ws/sweeps/<uuid:pk>/", SweepConsumer.as_asgi()),  # type: ignore[arg-type, list-item]
+    ]
+)
 application = ProtocolTypeRouter(
     {
         "http": BodyLimit(django_application, maximum_bytes=settings.MAX_UPLOAD_BYTES),

@@ -1,6 +1,6 @@
 """From the log to those who listen: log first, doorbell second.
 
-`Run` stores events and sends `logged`; here the doorbell is rung once the transaction is through. One
+Runs and sweeps store events and send `logged`; here the doorbell is rung once the transaction is through. One
 thread with one event loop per process does the ringing (`async_to_sync(group_send)` would open a connection
 per message), and nobody waits for it: a doorbell that is not heard costs a listener two seconds, never an
 event. `RunLog` is what a simulation talks to: it stores the first slice of a series at once, batches the rest to 16
@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -22,9 +22,9 @@ from channels.layers import get_channel_layer
 from django.db import close_old_connections, connection, transaction
 from django.dispatch import receiver
 
-from explorer.models import Run, RunEvent
+from explorer.models import Run
 from explorer.models.fields import plain
-from explorer.models.run import logged
+from explorer.models.log import LogEvent, logged
 
 logger = logging.getLogger(__name__)
 
@@ -46,20 +46,25 @@ def group_of_run(pk: UUID | str) -> str:
     return f"run.{pk}"
 
 
+def group_of_sweep(pk: UUID | str) -> str:
+    """The channel-layer group of those who follow a sweep."""
+    return f"sweep.{pk}"
+
+
 @receiver(logged, dispatch_uid="ring")
-def ring(sender: type[Run], events: Sequence[RunEvent], **kwargs: Any) -> None:
-    """Tell the run's followers, once the events are committed."""
-    group = group_of_run(events[0].run_id) if events else ""
+def ring(sender: type[LogEvent], events: Sequence[LogEvent], **kwargs: Any) -> None:
+    """Tell the followers of a log, once the events are committed."""
+    group = events[0].group if events else ""
     carried = [event.as_dict() for event in events] if len(events) <= MAX_RUNG_EVENTS else []
     if events:
-        message = {"type": "run.events", "last_seq": events[-1].seq, "events": carried}
+        message = {"type": "log.events", "last_seq": events[-1].seq, "events": carried}
         transaction.on_commit(partial(publish, group, message))
 
 
 def access_changed(run_ids: Sequence[UUID]) -> None:
     """Tell the followers of these runs to check again whether they may."""
     for pk in run_ids:
-        transaction.on_commit(partial(publish, group_of_run(pk), {"type": "run.access"}))
+        transaction.on_commit(partial(publish, group_of_run(pk), {"type": "log.access"}))
 
 
 class _Publisher:
@@ -106,18 +111,44 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-class RunLog:
+class Heartbeat:
+    """While entered, calls `beat` every second: a compile or a long stage may say nothing for seconds."""
+
+    def __init__(self, beat: Callable[[], object]) -> None:
+        self._beat = beat
+        self._done = threading.Event()
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._beats, name="heartbeat", daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._done.set()
+
+    def _beats(self) -> None:
+        while not self._done.wait(BEAT_EVERY_S):
+            try:
+                close_old_connections()
+                self._beat()
+            except Exception:
+                logger.warning("a heartbeat failed", exc_info=True)
+        connection.close()
+
+
+class RunLog(Heartbeat):
     """Called with `(kind, payload)` by the simulation; also the heartbeat of the attempt while it is
     entered.
     """
 
     def __init__(self, run: Run) -> None:
+        super().__init__(run.beat)
         self._run = run
         self._waiting: list[tuple[str, dict[str, Any]]] = []
         self._flushed_at_s = 0.0
         self._told: set[Any] = set()  # series of which something is stored
         self._progress_fraction = 0.0
-        self._done = threading.Event()
 
     def __call__(self, kind: str, payload: dict[str, Any]) -> None:
         """Store an event, now or with the next flush. Raises RunStoppedError when the run should end here."""
@@ -141,27 +172,6 @@ class RunLog:
             raise RunStoppedError(cancelled=False)
         if self._run.cancel_requested:
             raise RunStoppedError(cancelled=True)
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._done.set()
-
-    def _beat(self) -> None:
-        """Between flushes, say that the attempt lives; a compile or a long stage may say nothing for
-        seconds.
-        """
-        while not self._done.wait(BEAT_EVERY_S):
-            try:
-                close_old_connections()
-                self._run.beat()
-            except Exception:
-                logger.warning("heartbeat of run %s failed", self._run.pk, exc_info=True)
-        connection.close()
 
 
 def _joins(before: dict[str, Any], after: dict[str, Any]) -> bool:

@@ -123,6 +123,9 @@ MAX_MATRICES_PER_OWNER = env_int("MAX_MATRICES_PER_OWNER", 100)
 MAX_RECORDS_PER_DOWNLOAD = env_int("MAX_RECORDS_PER_DOWNLOAD", 200_000)  # simulated again to be written
 MAX_DOCUMENT_BYTES = env_int("MAX_DOCUMENT_BYTES", 1_000_000)  # a scenario, a config.json, a command line
 MAX_ACTIVE_RUNS_PER_OWNER = env_int("MAX_ACTIVE_RUNS_PER_OWNER", 8)
+MAX_CELLS_PER_SWEEP = env_int("MAX_CELLS_PER_SWEEP", 10_000)
+MAX_REQUESTS_PER_SWEEP = env_int("MAX_REQUESTS_PER_SWEEP", 100_000_000)
+MAX_ACTIVE_SWEEPS_PER_OWNER = env_int("MAX_ACTIVE_SWEEPS_PER_OWNER", 2)
 MAX_SCENARIOS_PER_OWNER = env_int("MAX_SCENARIOS_PER_OWNER", 1_000)
 RATE_LIMIT_PERCENT = env_int("RATE_LIMIT_PERCENT", 100)  # of the usual POSTs per minute and address
 RUN_TIME_LIMIT_S = env_int("RUN_TIME_LIMIT_S", 600)
@@ -272,6 +275,10 @@ CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = (
     {"visibility_timeout": RUN_TIME_LIMIT_S + 3600} if REDIS_URL else {"path": str(VAR_DIR / "queue.sqlite3")}
 )
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_IMPORTS = ("explorer.sweeping",)
+# Workers read their queues in turn, so a run does not wait behind all the chunks of a sweep.
+CELERY_TASK_QUEUES = {name: {"exchange": name, "routing_key": name} for name in ("celery", "sweeps")}
+CELERY_TASK_ROUTES = {"explorer.evaluate_chunk": {"queue": "sweeps"}}
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_IGNORE_RESULT = True  # a run's state and results are rows; the queue only says "look"
 CELERY_TASK_SOFT_TIME_LIMIT = RUN_TIME_LIMIT_S

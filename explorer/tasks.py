@@ -26,6 +26,7 @@ from django.utils import timezone
 from explorer.access import Viewer, own_calibrations, own_traces, viewer_owning
 from explorer.events import RunLog, RunStoppedError
 from explorer.models import (
+    CachedCell,
     CachedResult,
     Run,
     RunEvent,
@@ -112,14 +113,19 @@ def compute(run: Run, log: RunLog) -> tuple[dict[str, Any], dict[str, Any]]:
 def plan_document(document: Mapping[str, Any], viewer: Viewer) -> Plan:
     """The plan of a document, with what its owner may read and within this site's limits."""
     scenario = Scenario.parse(document)
+    refuse_too_many_requests(scenario)
+    catalog = catalog_with(viewer, scenario.hardware.calibration)
+    return plan(scenario, catalog, traces=partial(read_upload, viewer))
+
+
+def refuse_too_many_requests(scenario: Scenario) -> None:
+    """What this site simulates at a time."""
     request_count = scenario.workload.request_count * scenario.run.replications
     if request_count > settings.MAX_REQUESTS_PER_RUN:
         raise InputError.at(
             "workload.request_count", "limit.requests", "got {got:,}; this site simulates up to {allowed:,} "
             "requests at a time, replications included", got=request_count, allowed=settings.MAX_REQUESTS_PER_RUN,
         )  # fmt: skip
-    catalog = catalog_with(viewer, scenario.hardware.calibration)
-    return plan(scenario, catalog, traces=partial(read_upload, viewer))
 
 
 def closed_forms(run: Run, planned: Plan | None = None) -> dict[str, Any] | None:
@@ -227,6 +233,7 @@ def prune() -> None:
     Run.objects.filter(status=Status.CANCELLED, ended_at__lt=a_day_ago).delete()
     RunEvent.objects.filter(run__ended_at__lt=a_day_ago).delete()
     CachedResult.objects.filter(runs=None, created_at__lt=a_week_ago).delete()
+    CachedCell.objects.filter(created_at__lt=a_week_ago).delete()
     session_end = now - timedelta(seconds=settings.SESSION_COOKIE_AGE)
     SavedScenario.objects.filter(owner=None, updated_at__lt=session_end).delete()
     for uploads in (TraceUpload.objects, TrafficMatrix.objects, SavedCalibration.objects):

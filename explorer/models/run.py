@@ -8,7 +8,7 @@
 Each transition is one method: a conditional UPDATE that only one caller can win, and the events that tell
 of it, in one transaction. An attempt carries its number, and a message for attempt *n* claims only a run
 that has been tried *n* times: a message delivered twice, or a worker that comes back from the dead, finds
-nothing to change. `logged` is sent after the events are stored; `explorer.events` rings the doorbell.
+nothing to change.
 """
 
 import uuid
@@ -18,16 +18,12 @@ from typing import Any
 
 from django.db import models, transaction
 from django.db.models import F
-from django.dispatch import Signal
 from django.utils import timezone
 
 from explorer.models.fields import JsonText
+from explorer.models.log import Entry, LogEvent, store
 from explorer.models.result import CachedResult
 from explorer.models.scenario import Revision
-
-logged = Signal()  # sender=Run, events=list[RunEvent]
-
-Entry = tuple[str, dict[str, Any]]  # (kind, payload)
 
 
 class Status(models.TextChoices):
@@ -237,36 +233,22 @@ class Run(models.Model):
         if not rows.update(last_seq=F("last_seq") + len(entries), **changes):
             return False
         self.refresh_from_db(fields=[*changes, "last_seq", "cancel_requested", "superseded_by"])
-        first = self.last_seq - len(entries) + 1
-        now = timezone.now()
-        events = [
-            RunEvent(run=self, seq=first + index, kind=kind, payload=payload, at=now)
-            for index, (kind, payload) in enumerate(entries)
-        ]
-        RunEvent.objects.bulk_create(events)
-        logged.send(sender=Run, events=events)
+        store(RunEvent, entries, last_seq=self.last_seq, run=self)
         return True
 
 
-class RunEvent(models.Model):
-    """One line of a run's log. It is stored before anyone hears of it."""
+class RunEvent(LogEvent):
+    """One line of a run's log."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="events")
-    seq = models.PositiveIntegerField()
-    kind = models.CharField(max_length=20)
-    payload = JsonText(default=dict)
-    at = models.DateTimeField()
 
     class Meta:
         ordering = ("run", "seq")
         constraints = (models.UniqueConstraint(fields=("run", "seq"), name="event_seq"),)
 
-    def __str__(self) -> str:
-        return f"{self.seq} {self.kind}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """What goes over the socket: `{seq, kind, at, payload}`."""
-        return {"seq": self.seq, "kind": self.kind, "at": self.at.isoformat(), "payload": self.payload}
+    @property
+    def group(self) -> str:
+        return f"run.{self.run_id}"
 
 
 def so_far(run: Run) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ import multiprocessing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from simcore.analysis.analyse import analyse
 from simcore.analysis.estimate import closed_form_metrics
@@ -25,7 +25,7 @@ from simcore.catalog import Catalog, default_catalog
 from simcore.errors import TrimtabError
 from simcore.plan import Plan, plan
 from simcore.scenario import Scenario, apply_overrides
-from simcore.simulate import simulate
+from simcore.simulate import OnEvent, simulate
 from simcore.workload.arrivals import Trace
 from simcore.workload.traces import TraceTable
 
@@ -33,7 +33,15 @@ Depth = Literal["closed_forms", "simulated", "analysed"]
 Metrics: TypeAlias = Mapping[str, float | str]
 Traces: TypeAlias = Callable[[Trace], TraceTable]
 Keep: TypeAlias = Callable[[str], bool]
-Recall: TypeAlias = Callable[[str], Metrics | None]
+
+
+class Known(Protocol):
+    """Metrics by the digest of the plan, all of them whatever is kept."""
+
+    def get(self, digest: str, /) -> Metrics | None: ...
+    def __setitem__(self, digest: str, metrics: Metrics, /) -> None: ...
+
+
 CHUNKS_PER_JOB: Final = 8  # enough that no process waits long for the last chunk of another
 MAX_CHUNK_CELLS: Final = 50
 
@@ -66,19 +74,25 @@ def evaluate(
     traces: Traces | None = None,
     depth: Depth = "simulated",
     keep: Keep | None = None,
-    recall: Recall | None = None,
+    known: Known | None = None,
+    check: Callable[[Scenario], None] | None = None,
+    on_event: OnEvent | None = None,
 ) -> Iterator[CellResult]:
     """Each cell's result, in the order of the cells, as soon as it is there.
 
-    `keep` chooses metrics by name. `recall` may know the metrics of a plan's digest, which is then not run.
+    `keep` chooses metrics by name. What `known` has of a plan's digest is not run, and it is told the rest. `check`
+    may refuse a scenario; whoever listens to the events of the runs may raise to stop.
     """
     catalog = catalog or default_catalog()
     reader = None if traces is None else _read_once(traces)
     for cell in cells:
         try:
-            planned = _planned(document, cell, catalog, reader)
-            known = recall(planned.digest) if recall else None
-            metrics = _metrics(planned, depth) if known is None else known
+            planned = _planned(document, cell, catalog, reader, check)
+            metrics = known.get(planned.digest) if known else None
+            if metrics is None:
+                metrics = _metrics(planned, depth, on_event)
+                if known is not None:
+                    known[planned.digest] = metrics
         except TrimtabError as error:
             yield CellResult(index=cell.index, errors=tuple(message.as_dict() for message in error.messages))
             continue
@@ -143,16 +157,27 @@ def _chunk(cells: Sequence[Cell]) -> list[CellResult]:
     return list(evaluate(cells=cells, **_task))
 
 
-def _planned(document: Mapping[str, Any], cell: Cell, catalog: Catalog, traces: Traces | None) -> Plan:
+def _planned(
+    document: Mapping[str, Any],
+    cell: Cell,
+    catalog: Catalog,
+    traces: Traces | None,
+    check: Callable[[Scenario], None] | None,
+) -> Plan:
     edited, _ = apply_overrides(document, cell.overrides)
-    return plan(Scenario.parse(edited), catalog, traces)
+    scenario = Scenario.parse(edited)
+    if check is not None:
+        check(scenario)
+    return plan(scenario, catalog, traces)
 
 
-def _metrics(planned: Plan, depth: Depth) -> Metrics:
+def _metrics(planned: Plan, depth: Depth, on_event: OnEvent | None) -> Metrics:
     if depth == "closed_forms":
         return closed_form_metrics(planned)
-    result = simulate(planned)
-    return result.metrics if depth == "simulated" else result.with_findings(analyse(planned, result)).metrics
+    result = simulate(planned, on_event)
+    if depth == "simulated":
+        return result.metrics
+    return result.with_findings(analyse(planned, result, on_event)).metrics
 
 
 def _read_once(traces: Traces) -> Traces:

@@ -13,6 +13,7 @@ from simcore.bench.life import run_life
 from simcore.bench.plan import run_plan
 from simcore.bench.serving import run_serving
 from simcore.bench.slices import run_slices
+from simcore.bench.sweep import run_sweep
 
 __all__ = [
     "as_text",
@@ -26,6 +27,7 @@ __all__ = [
     "run_plan",
     "run_serving",
     "run_slices",
+    "run_sweep",
 ]
 
 
@@ -41,6 +43,7 @@ def run(what: str) -> dict[str, float]:
         "flows": run_flows,
         "life": run_life,
         "slices": run_slices,
+        "sweep": run_sweep,
     }[what]()
 
 

@@ -23,6 +23,7 @@ from simcore.cli import (
     run,
     sensitivity,
     speed,
+    sweep,
     validate,
 )
 from simcore.errors import InfeasibleError, TrimtabError
@@ -32,6 +33,7 @@ _GROUPS: Final = (
     explain,
     exports,
     compare,
+    sweep,
     imports,
     speed,
     catalog,

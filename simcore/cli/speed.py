@@ -8,7 +8,18 @@ from typing import Final
 
 from simcore.cli.common import Commands, add_command
 
-_BENCHES: Final = ("serving", "edit", "plan", "cluster", "disagg", "fabric", "flows", "life", "slices")
+_BENCHES: Final = (
+    "serving",
+    "edit",
+    "plan",
+    "cluster",
+    "disagg",
+    "fabric",
+    "flows",
+    "life",
+    "slices",
+    "sweep",
+)
 
 
 def register(commands: Commands) -> None:

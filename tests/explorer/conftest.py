@@ -18,6 +18,7 @@ from django.test import Client
 from explorer import actions
 from explorer.access import Viewer
 from explorer.models import Run, SavedScenario
+from explorer.sweeping import evaluate_chunk
 from explorer.tasks import run_simulation
 
 DOCUMENT: dict[str, Any] = {
@@ -43,6 +44,7 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """What was sent to the workers."""
     sent: list[tuple[str, int]] = []
     monkeypatch.setattr(run_simulation, "delay", lambda run_id, attempt: sent.append((run_id, attempt)))
+    monkeypatch.setattr(evaluate_chunk, "delay", lambda chunk_id, attempt: None)
     # A name space of its own: on Redis, clearing the cache would flush the queue of the sites beside it.
     monkeypatch.setattr(caches["default"], "key_prefix", uuid4().hex)
     return sent

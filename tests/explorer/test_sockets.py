@@ -167,7 +167,7 @@ async def test_an_event_announced_twice_is_heard_once(
         event = (await hear(socket, 1))[0]
         layer = get_channel_layer()
         assert layer is not None
-        again = {"type": "run.events", "last_seq": event["seq"], "events": [event]}
+        again = {"type": "log.events", "last_seq": event["seq"], "events": [event]}
         await layer.group_send(group_of_run(running.pk), again)
         assert await socket.receive_nothing(timeout=0.3)
 

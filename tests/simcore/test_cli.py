@@ -540,3 +540,48 @@ def test_a_benchmark_is_laid_over_what_serves_only(trimtab, scenario, benchmark)
     )
     assert code == 2
     assert "workload.kind" in err
+
+
+# ---- sweep
+
+
+def test_sweep_writes_a_row_for_each_combination(trimtab, scenario):
+    axes = ("--axis", "workload.arrivals.request_per_s=2..4:2", "--axis", "serving.kv.block_size=16,32")
+    code, out, _ = trimtab("sweep", scenario, *axes, "--jobs", "1", "--format", "csv")
+    assert code == 0
+    rows = list(csv.DictReader(out.splitlines()))
+    assert [(row["workload.arrivals.request_per_s"], row["serving.kv.block_size"]) for row in rows] == [
+        ("2", "16"), ("2", "32"), ("4", "16"), ("4", "32"),
+    ]  # fmt: skip
+    assert all(float(row["serving.ttft_s.p95"]) > 0 for row in rows)
+    _, alone, _ = trimtab(
+        "run", scenario, "--set", "workload.arrivals.request_per_s=4", "--json", "--no-findings"
+    )
+    assert float(rows[2]["serving.ttft_s.p95"]) == json.loads(alone)["metrics"]["serving.ttft_s.p95"]
+
+
+def test_sweep_on_processes_finds_the_same_and_a_refused_cell_says_why(trimtab, scenario):
+    axis = ("--axis", "workload.arrivals.request_per_s=2,fast,4", "--depth", "closed_forms")
+    found = []
+    for jobs in ("1", "2"):
+        code, out, _ = trimtab("sweep", scenario, *axis, "--jobs", jobs, "--format", "jsonl")
+        assert code == 0
+        found.append(sorted(map(json.loads, out.splitlines()), key=lambda line: line["index"]))
+    assert found[0] == found[1]
+    assert found[0][1]["errors"][0]["path"] == "workload.arrivals.request_per_s"
+
+
+def test_sweep_as_a_table_ends_with_the_best_cells(trimtab, scenario):
+    code, out, _ = trimtab(
+        "sweep", scenario, "--axis", "workload.arrivals.request_per_s=1,2", "--metrics", "serving.ttft_s.p95",
+        "--jobs", "1",
+    )  # fmt: skip
+    assert code == 0
+    assert out.splitlines()[0].split() == ["request_per_s", "TTFT", "p95"]
+    assert out.splitlines()[-1].startswith("best TTFT p95: ")
+
+
+def test_an_axis_that_is_none_is_refused(trimtab, scenario):
+    code, _, err = trimtab("sweep", scenario, "--axis", "nothing")
+    assert code == 2
+    assert "write path=value,value" in err

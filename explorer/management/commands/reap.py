@@ -1,4 +1,4 @@
-"""`manage.py reap`: looks for lost runs, every few seconds, until stopped.
+"""`manage.py reap`: looks for lost runs and chunks of sweeps, every few seconds, until stopped.
 
 `manage.py up` does this by itself. Where web server and workers are started by something else (compose,
 systemd), one process of this command stands beside them; a second one does no harm. It is no Celery task: a
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 class Command(BaseCommand):
     """REAP_EVERY_S comes from the environment."""
 
-    help = "Look for lost runs every few seconds, and queue them again or fail them."
+    help = "Look for lost runs and chunks of sweeps every few seconds, and queue them again or fail them."
 
     def handle(self, *args: Any, **options: Any) -> None:
         """For ever."""
@@ -30,13 +30,14 @@ class Command(BaseCommand):
 
 def reap_once() -> None:
     """One look. A database or a broker that is away for a moment must not end who looks."""
-    from explorer.tasks import reap  # brings the whole simulator along: a start should not wait for that
+    from explorer.sweeping import reap_sweeps  # brings the simulator along: a start should not wait for that
+    from explorer.tasks import reap
 
     try:
         close_old_connections()
-        handled = reap()
+        handled = reap() + reap_sweeps()
     except Exception:
-        logger.exception("could not look for lost runs; trying again in %d s", settings.REAP_EVERY_S)
+        logger.exception("could not look for what is lost; trying again in %d s", settings.REAP_EVERY_S)
     else:
         if handled:
-            logger.warning("%d lost run(s) were queued again or failed", handled)
+            logger.warning("%d lost run(s) or chunk(s) were queued again or failed", handled)

@@ -4,7 +4,7 @@ import pytest
 
 from simcore import Scenario, analyse, plan, simulate
 from simcore.analysis.cells import Cell, chunks, evaluate, evaluate_in_processes
-from simcore.analysis.estimate import closed_form_metrics
+from simcore.errors import InputError
 
 DOCUMENT = {
     "name": "cells",
@@ -44,8 +44,7 @@ def test_depth_says_how_far_a_cell_goes():
     }
     planned = _alone(2.0)
     result = simulate(planned)
-    assert depths["closed_forms"] == closed_form_metrics(planned).keys()
-    assert planned.metrics.keys() <= depths["closed_forms"]
+    assert depths["closed_forms"] == planned.metrics.keys()
     assert depths["simulated"] == result.metrics.keys()
     assert depths["analysed"] == result.with_findings(analyse(planned, result)).metrics.keys()
 
@@ -64,13 +63,27 @@ def test_a_refused_and_an_infeasible_cell_say_why_and_stop_nobody():
     assert fine.metrics
 
 
-def test_keep_chooses_metrics_and_recall_spares_what_is_known():
+def test_keep_chooses_metrics_and_what_is_known_is_not_run_again():
     only = next(evaluate(DOCUMENT, RATES[:1], keep=lambda name: name == "serving.request_per_s"))
     assert list(only.metrics) == ["serving.request_per_s"]
     known = {only.digest: {"serving.request_per_s": 7.0}}
-    told = list(evaluate(DOCUMENT, RATES[:2], recall=known.get))
+    told = list(evaluate(DOCUMENT, RATES[:2], known=known))
     assert told[0].metrics == {"serving.request_per_s": 7.0}
     assert len(told[1].metrics) > 1
+    assert known[told[1].digest].keys() == told[1].metrics.keys()
+
+
+def test_a_check_refuses_a_cell_and_a_listener_stops_all():
+    def refuse(scenario):
+        raise InputError.at("workload", "limit.requests", "no")
+
+    assert next(evaluate(DOCUMENT, RATES[:1], check=refuse)).errors[0]["code"] == "limit.requests"
+
+    def stop(kind, payload):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(evaluate(DOCUMENT, RATES, on_event=stop))
 
 
 def test_processes_find_what_one_process_finds():
