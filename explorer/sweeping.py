@@ -20,6 +20,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from explorer.access import own_calibrations, viewer_owning
 from explorer.events import Heartbeat
@@ -109,6 +110,7 @@ def _as_dict(result: CellResult) -> CellDict:
             "metrics": result.metrics,
             "errors": result.errors,
             "digest": result.digest,
+            "warnings": result.warnings,
         }
     )
     return cell
@@ -175,12 +177,21 @@ def advance(sweep: Sweep) -> None:
 def _next_cells(study: Study, sweep: Sweep) -> list[Cell]:
     if not isinstance(study, InRounds):
         return []
-    return study.next_cells(
-        [
-            CellResult(index=cell["index"], metrics=cell["metrics"], errors=tuple(cell["errors"]))
-            for cell in sweep.results()
-        ]
-    )
+    return study.next_cells(cell_results(sweep))
+
+
+def cell_results(sweep: Sweep) -> list[CellResult]:
+    """What the cells of a sweep came to, as the core has it: what a study's summary and next round are made of."""
+    return [
+        CellResult(
+            index=cell["index"],
+            metrics=cell["metrics"],
+            errors=tuple(cell["errors"]),
+            digest=cell["digest"],
+            warnings=tuple(cell["warnings"]),
+        )
+        for cell in sweep.results()
+    ]
 
 
 def in_chunks(document: Mapping[str, Any], cells: Sequence[Cell]) -> list[list[CellDict]]:

@@ -27,7 +27,7 @@ from explorer.models.scenario import SavedScenario
 
 CellDict = dict[
     str, Any
-]  # {index, overrides} of a cell to do; {index, metrics, errors, digest} of one that is done
+]  # {index, overrides} of a cell to do; {index, metrics, errors, digest, warnings} of one that is done
 
 
 class Sweep(Owned):
@@ -198,7 +198,10 @@ class SweepChunk(models.Model):
             return False
         left = self.cells[self.done_count :]
         return self.append(
-            [{"index": cell["index"], "metrics": {}, "errors": list(errors), "digest": ""} for cell in left]
+            [
+                {"index": cell["index"], "metrics": {}, "errors": list(errors), "digest": "", "warnings": []}
+                for cell in left
+            ]
         )
 
     def _mine(self) -> "models.QuerySet[SweepChunk]":

@@ -57,7 +57,8 @@ class Cell:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellResult:
     """What a cell came to. `errors` (in the form of `Message.as_dict`) stand where there are no metrics; `warnings`
-    are the codes of the plan's, such as `compute.extrapolated`."""
+    are the codes of the plan's, such as `compute.extrapolated`.
+    """
 
     index: int
     metrics: Metrics = field(default_factory=dict)
@@ -88,7 +89,7 @@ def evaluate(
     for cell in cells:
         try:
             planned = _planned(document, cell, catalog, reader, check)
-            metrics = known.get(planned.digest) if known else None
+            metrics = known.get(planned.digest) if known is not None else None
             if metrics is None:
                 metrics = _metrics(planned, depth, on_event)
                 if known is not None:

@@ -119,7 +119,7 @@ def test_the_first_worker_that_comes_back_stores_nothing_more(start: Callable[..
     _die_after(revenant, 1)
     reap_sweeps()
     work(sweep)
-    late = {"index": 1, "metrics": {}, "errors": [], "digest": ""}
+    late = {"index": 1, "metrics": {}, "errors": [], "digest": "", "warnings": []}
     assert not revenant.append([late])
     assert not revenant.beat()
     assert indices(sweep) == list(range(8))
@@ -144,7 +144,7 @@ def test_cancelling_ends_the_sweep_at_once_and_what_comes_later_is_not_stored(
     chunk.claim(0)
     assert sweep.cancel()
     assert not sweep.cancel()
-    assert not chunk.append([{"index": 0, "metrics": {}, "errors": [], "digest": ""}])
+    assert not chunk.append([{"index": 0, "metrics": {}, "errors": [], "digest": "", "warnings": []}])
     work(sweep)
     assert (sweep.status, sweep.done_count, indices(sweep)) == ("cancelled", 0, [])
     assert kinds(sweep)[-1] == "sweep.cancelled"
