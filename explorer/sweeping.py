@@ -41,10 +41,10 @@ REQUESTS_PER_CHUNK = 100_000
 CELLS_PER_CHUNK = 25
 FLUSH_EVERY_S = 0.25
 LOOK_EVERY_S = 0.5  # whether to go on, within a long cell
-LOST_TWICE = (
+LOST_TWICE = gettext_noop(
     "two workers stopped while they evaluated this cell's chunk; it may need more memory than they have"
 )
-TOO_MANY_CELLS = "the study asks for more than {allowed:,} cells; narrow its ranges"
+TOO_MANY_CELLS = gettext_noop("the study asks for more than {allowed:,} cells; narrow its ranges")
 
 
 class _StoppedError(Exception):
