@@ -52,6 +52,7 @@ _SOURCES: Final = tuple(
             r"DeepEP as measured by (?P<title>.+), fitted on H100 and H200",
             gettext_noop("DeepEP as measured by %(title)s, fitted on H100 and H200"),
         ),
+        (r"result (?P<digest>[0-9a-f]{12})", gettext_noop("result %(digest)s")),
         (r"shape of (?P<model>.+)", gettext_noop("shape of %(model)s")),
         (r"config\.json of (?P<model>.+)", gettext_noop("config.json of %(model)s")),
         (r"start logs of (?P<engine>.+)", gettext_noop("start logs of %(engine)s")),
