@@ -1410,6 +1410,12 @@ _METRICS: Final = (
         better="up",
     ),
     _entry(
+        "analysis.gain_price",
+        "1 % of gain costs",
+        "What twice the resource costs per year, over the per cent of capacity that it brings.",
+        better="down",
+    ),
+    _entry(
         "analysis.boundary.per_chip_ratio",
         "Capacity of a chip",
         "Capacity per chip over what it is now.",

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from explorer import wording
 from explorer.charts import style
 from explorer.charts.style import Bar, Cell, Chart, Result, Table
+from simcore.analysis.bottleneck import cheapest
 
 _MARKS: Final = {
     "hbm_bandwidth": "hbm",
@@ -33,9 +34,7 @@ def doublings(result: Result | None) -> Chart | None:
     return Chart(
         slug="doublings",
         title=_title(gains, result),
-        axis=_("Gain in capacity if one resource is doubled; outlined: with no end of it")
-        if bounded
-        else _("Gain in capacity if one resource is doubled"),
+        axis=_axis(rows, bounded=bounded),
         summary=_("Gain from doubling each resource: %(parts)s.")
         % {
             "parts": ", ".join(
@@ -48,6 +47,17 @@ def doublings(result: Result | None) -> Chart | None:
         table=_table(rows),
         wide=bounded,
     )
+
+
+def _axis(rows: Sequence[Mapping[str, Any]], *, bounded: bool) -> str:
+    """What the bars are, and where a unit of gain is cheapest."""
+    text = (
+        _("Gain in capacity if one resource is doubled; outlined: with no end of it")
+        if bounded
+        else _("Gain in capacity if one resource is doubled")
+    )
+    said = [wording.capitalised(wording.translated(message)) for message in cheapest(rows)]
+    return _("%(text)s. %(more)s") % {"text": text, "more": said[0]} if said else text
 
 
 def _title(gains: Sequence[tuple[str, float]], result: Result | None) -> str:
@@ -109,8 +119,11 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
         "used_fraction": _("In use"),
         "saturating_request_per_s": _("Full at"),
         "saturating_token_per_s": _("Full at"),
+        "percent_usd_per_year": _("1 % costs a year"),
     }
     shown = [name for name in headers if any(name in row for row in rows)]
+    if not any(row.get("percent_usd_per_year") for row in rows):
+        shown = [name for name in shown if name != "percent_usd_per_year"]
     return Table(
         columns=(_("Doubled"), _("Capacity"), *(headers[name] for name in shown), _("Then bound by")),
         rows=tuple(_cells(row, shown) for row in rows),
@@ -139,6 +152,9 @@ def _cell(row: Mapping[str, Any], name: str) -> Cell:
     if name in _RATES:
         shown = style.number(float(value), name)
         return Cell(text=shown.text, unit=shown.unit, metric=f"analysis.saturation.{resource}.{name}")
+    if name == "percent_usd_per_year":
+        shown = style.number(float(value), name)
+        return Cell(text=shown.text, unit=shown.unit, metric=f"analysis.gain_price.{resource}.{name}")
     if name == "used_fraction":
         return Cell(text=style.percent(float(value)), metric=f"analysis.used.{resource}.used_fraction")
     text = style.percent(float(value) - 1.0, signed=True)

@@ -7,7 +7,7 @@ cheapest. About 25 re-plans of a pool.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,34 +39,45 @@ class BudgetRow:
     limit: Term
     load: Load
     saturates: str  # the column of the rate at which it does
+    twice_usd_per_year: Term | None  # what doubling it costs; None: it has no price
+
+    @property
+    def price(self) -> Term | None:
+        """USD per year for each per cent that doubling brings; None where it brings nothing or has no price."""
+        if self.twice_usd_per_year is None or self.doubling.gain.value < NOTICEABLE_RATIO:
+            return None
+        points = (self.doubling.gain - constant(1.0)) * constant(100.0, "percent")
+        name = f"analysis.gain_price.{self.doubling.resource}.percent_usd_per_year"
+        return (self.twice_usd_per_year / points).named(name, "usd_per_year")
 
     @property
     def terms(self) -> dict[str, Term]:
-        found = [self.doubling.gain, self.limit, self.load.used, self.load.saturation]
+        found = [self.doubling.gain, self.limit, self.load.used, self.load.saturation, self.price]
         return {term.name: term for term in found if term is not None}
 
     def as_dict(self) -> dict[str, Any]:
-        used, saturation = self.load.used.value, self.load.saturation
+        used, saturation, price = self.load.used.value, self.load.saturation, self.price
         return self.doubling.as_dict() | {
             "limit_ratio": self.limit.value,
             "used_fraction": used,
             "headroom_fraction": 1.0 - used,
             self.saturates: None if saturation is None else saturation.value,
+            "percent_usd_per_year": None if price is None else price.value,
         }
 
 
 def budget(plan: Plan, result: Result, on_event: OnEvent | None = None) -> Findings:
     """Double each resource in turn; each doubling is announced as it completes."""
     if plan.training is not None:
-        return _of_training(plan.training, on_event)
+        return _of_training(plan, plan.training, on_event)
     if plan.serving is None:
         messages = tuple(wiring_messages(plan))
         announce(on_event, messages)
         return Findings(messages=messages)
-    return _of_serving(plan.serving, result, on_event)
+    return _of_serving(plan, plan.serving, result, on_event)
 
 
-def _of_serving(serving: ServingPlan, result: Result, on_event: OnEvent | None) -> Findings:
+def _of_serving(plan: Plan, serving: ServingPlan, result: Result, on_event: OnEvent | None) -> Findings:
     rows = []
     for resource in used_resources(serving):
         row = BudgetRow(
@@ -74,6 +85,7 @@ def _of_serving(serving: ServingPlan, result: Result, on_event: OnEvent | None) 
             limit=without_limit(serving, resource),
             load=load_of(serving, resource),
             saturates="saturating_request_per_s",
+            twice_usd_per_year=plan.cost.twice_usd_per_year.get(resource),
         )
         rows.append(row)
         _tell(on_event, row)
@@ -82,7 +94,7 @@ def _of_serving(serving: ServingPlan, result: Result, on_event: OnEvent | None) 
     return _found(rows, whole, closing, on_event)
 
 
-def _of_training(training: TrainingPlan, on_event: OnEvent | None) -> Findings:
+def _of_training(plan: Plan, training: TrainingPlan, on_event: OnEvent | None) -> Findings:
     rows = []
     for resource in training_resources(training):
         row = BudgetRow(
@@ -90,6 +102,7 @@ def _of_training(training: TrainingPlan, on_event: OnEvent | None) -> Findings:
             limit=training_without_limit(training, resource),
             load=training_load_of(training, resource),
             saturates="saturating_token_per_s",
+            twice_usd_per_year=plan.cost.twice_usd_per_year.get(resource),
         )
         rows.append(row)
         _tell(on_event, row)
@@ -103,7 +116,7 @@ def _found(
 ) -> Findings:
     """The rows as metrics, table, trees and sentences: closing ones, those that pay, one for all that do not."""
     singles = _sum_of_gains(rows)
-    last = (*closing, *_not_the_whole(singles, whole))
+    last = (*closing, *_not_the_whole(singles, whole), *cheapest(row.as_dict() for row in rows))
     announce(on_event, last)
     trees: Mapping[str, Term] = {name: term for row in rows for name, term in row.terms.items()}
     gains = {row.doubling.gain.name: row.doubling.gain.value for row in rows}
@@ -136,6 +149,25 @@ def _not_the_whole(singles: Term, whole: Term) -> list[Message]:
             code="finding.not_the_whole",
             template="gains don't add up: single doublings bring {sum} in sum, all of them at once {whole}",
             params={"sum": f"{singles.value - 1:+.0%}", "whole": f"{whole.value - 1:+.0%}"},
+        )
+    ]
+
+
+def cheapest(rows: Iterable[Mapping[str, Any]]) -> list[Message]:
+    """The row of the table whose per cent of gain costs least."""
+    priced = [row for row in rows if row.get("percent_usd_per_year")]
+    if not priced:
+        return []
+    best = min(priced, key=lambda row: float(row["percent_usd_per_year"]))
+    return [
+        Message(
+            code="finding.cheapest_gain",
+            template="the cheapest unit of gain is {resource}: ${price:,.0f} a year for each per cent",
+            params={
+                "resource": glossary.resource_label(best["resource"]),
+                "price": best["percent_usd_per_year"],
+            },
+            path=best["resource"],
         )
     ]
 

@@ -103,7 +103,7 @@ def cases(scenario: Scenario, catalog: Catalog, other_chip: str = "") -> Iterato
     """Growth, then another kind of chip, which is refused where the work is training."""
     for factor in FACTORS:
         name = Message(code="boundary.grow", template="{factor} times as large", params={"factor": factor})
-        yield Case(name=name, overrides=_grown(scenario, factor), factor=factor)
+        yield Case(name=name, overrides=grown(scenario, factor), factor=factor)
     chip = (
         catalog.chip(other_chip) if other_chip else next_chip(catalog, catalog.chip(scenario.hardware.chip))
     )
@@ -138,7 +138,7 @@ def _as_it_stands() -> Case:
     return Case(name=Message(code="boundary.now", template="as it stands"), overrides={})
 
 
-def _grown(scenario: Scenario, factor: int) -> dict[str, Any]:
+def grown(scenario: Scenario, factor: int) -> dict[str, Any]:
     """Chips, load, and counts that were fixed."""
     found: dict[str, Any] = {"hardware.chip_count": scenario.hardware.chip_count * factor}
     if scenario.hardware.pools:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from simcore import glossary
+from simcore.analysis.bottleneck import cheapest
 from simcore.analysis.compare import InputRow, input_rows
 from simcore.errors import Message, Phrases
 from simcore.units import dimension_of, printed_text, quantity
@@ -39,7 +40,11 @@ def headline(baseline: Document, current: Document) -> list[Message]:
         return []
     changed = [_named(row, documents) for row in rows]
     if {"serving.capacity_request_per_s", "training.token_per_s"} & current["metrics"].keys():
-        return [_serving(baseline, current, changed), *_who_waits(baseline, current)]
+        return [
+            _serving(baseline, current, changed),
+            *_who_waits(baseline, current),
+            *cheapest(current["tables"].get("doublings", ())),
+        ]
     return [_wiring(baseline, current, changed)]
 
 

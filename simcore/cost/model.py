@@ -30,6 +30,7 @@ from simcore.cost.opex import (
     usd_per_training_run,
 )
 from simcore.cost.prices import price_leaf
+from simcore.cost.resources import cluster_prices
 from simcore.cost.spec import EconomicsSpec
 from simcore.errors import Message
 from simcore.fabric import Fabric
@@ -48,6 +49,7 @@ class CostModel:
     network_power: Term
     plant_usd_per_w: Term | None
     network_lines: tuple[TierLine, ...]  # by tier and medium, under each convention
+    twice_usd_per_year: Mapping[str, Term]  # of each resource that has a price, on every chip
 
     @property
     def capex(self) -> Term | None:
@@ -230,6 +232,7 @@ def cost_model(
         network_lines=tuple(
             tier_lines(fabric, _prices(fabric, fabric_book, network, switch, optical_switch))
         ),
+        twice_usd_per_year=cluster_prices(book, machines, depreciation_years=economics.depreciation_years),
     )
 
 

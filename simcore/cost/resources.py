@@ -10,10 +10,11 @@ absent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from simcore.catalog.types import Chip, PriceBook
+from simcore.cost.energy import Machines
 from simcore.cost.prices import price_leaf
 from simcore.why import Term, constant, leaf, total
 
@@ -39,6 +40,24 @@ def resource_prices(
         name: (price / years).named(f"more_{name}_usd_per_year")
         for name, price in found.items()
         if price is not None
+    }
+
+
+def cluster_prices(
+    book: PriceBook, machines: Sequence[Machines], *, depreciation_years: float
+) -> dict[str, Term]:
+    """USD per year for +100 % of each resource on every chip; without those that a kind of chip has no price for."""
+    each = [
+        {
+            name: price
+            * leaf(one.chip_count, "chip_count", kind="derived", source="chips owned", dimension="count")
+            for name, price in resource_prices(book, one.chip, depreciation_years=depreciation_years).items()
+        }
+        for one in machines
+    ]
+    priced = [name for name in each[0] if all(name in prices for prices in each)]
+    return {
+        name: total(*(prices[name] for prices in each)).named(f"twice_{name}_usd_per_year") for name in priced
     }
 
 

@@ -60,7 +60,7 @@ ADDED: Final = (
     r"fabric\.scaleup_(switch|link|cable)_count",  # what the scale-up domains are built of
     r"reliability\.life\.(goodput_fraction|utilisation_fraction|mtti_s|stop_wait_s\.mean|wait_s\.(mean|p95))",
     r"analysis\.doublings\.(sum|together)_ratio",  # why the gains of single doublings do not add up
-    r"analysis\.(without_limit|used|saturation)(\.[a-z_]+)*",  # in the table of doublings with their trees, no metrics
+    r"analysis\.(without_limit|used|saturation|gain_price)(\.[a-z_]+)*",  # in the table of doublings, no metrics
     r"analysis\.(boundary\.per_chip_ratio|crossing\.(now|full)_fraction|colocated\.(slowdown|step)_ratio)",  # on demand
     r"reliability\.life\.(failure|interruption|swap|finished|reconfiguration)_count",
 )

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from simcore.analysis import analyse
 from simcore.analysis.doubling import carried, double, load_of, together, without_limit
 from simcore.analysis.resources import RATES, RESOURCES, WITHOUT_LIMIT, scaled_chip, used_resources, with_more
+from simcore.catalog import default_catalog
+from simcore.cost import resource_prices
 
 OVERRIDES = {
     "compute": ("bf16_flop_per_s", "fp8_flop_per_s", "int8_flop_per_s"),
@@ -146,6 +148,7 @@ def test_a_wiring_scenario_says_how_many_switches_join_how_many_chips(planner):
     assert "4 islands of 512" in parted.text
 
 
+CATALOG = default_catalog()
 LOADED = {
     "workload.arrivals": {"kind": "poisson", "request_per_s": 4.0},
     "serving.scheduler": {"kind": "chunked_prefill", "max_num_seqs": 8, "max_num_batched_tokens": 512},
@@ -252,3 +255,22 @@ def test_all_at_once_is_a_re_plan_of_all_at_once(planner):
     assert together(serving, used).value == pytest.approx(
         with_more(serving, dict.fromkeys(used, 2.0)).capacity.value / serving.capacity.value
     )
+
+
+def test_a_per_cent_of_gain_costs_what_twice_the_resource_does_over_its_per_cents(planner):
+    """By hand: the book's price of twice the HBM of two chips, over the per cents that it brings."""
+    planned, findings = planner.plan(PAIR), findings_of(planner, PAIR)
+    rows = {row["resource"]: row for row in findings.tables["doublings"]}
+    row = rows["hbm_bandwidth"]
+    yearly = 2 * resource_prices(CATALOG.price_book("default-2026"), planned.chip)["hbm_bandwidth"].value
+    assert row["percent_usd_per_year"] == pytest.approx(yearly / (100 * (row["gain_ratio"] - 1)))
+    assert rows["host"]["percent_usd_per_year"] is None, "nobody sells half a host"
+    (said,) = (one for one in findings.messages if one.code == "finding.cheapest_gain")
+    priced = {name: one["percent_usd_per_year"] for name, one in rows.items() if one["percent_usd_per_year"]}
+    assert said.path == min(priced, key=priced.get)
+
+
+def test_without_prices_no_unit_of_gain_is_named(planner):
+    findings = findings_of(planner, {"economics.price_book": "rail-only-2024"})
+    assert all(row["percent_usd_per_year"] is None for row in findings.tables["doublings"])
+    assert "finding.cheapest_gain" not in {one.code for one in findings.messages}

@@ -31,7 +31,7 @@ def test_nothing_is_said_where_nothing_was_changed(document):
 
 
 def test_a_multiplied_figure_is_held_against_what_it_promised(document):
-    first, second = story_sentences(document, "s2-double-hbm")
+    first, second, third = story_sentences(document, "s2-double-hbm")
     told = story("s2-double-hbm")
     slow, fast = (
         document(dict(side))["metrics"]["compute.decode_step_s"] for side in (told.baseline, told.variant)
@@ -40,6 +40,7 @@ def test_a_multiplied_figure_is_held_against_what_it_promised(document):
     assert 1.2 < slow / fast < 1.5
     assert "Scale-up" in second
     assert "the next doubling that brings most is" in second
+    assert third.startswith("the cheapest unit of gain is ")
 
 
 def test_a_trade_names_both_sides(document):

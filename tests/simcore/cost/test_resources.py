@@ -3,7 +3,8 @@
 import pytest
 
 from simcore.catalog import default_catalog
-from simcore.cost import resource_prices
+from simcore.cost import Machines, resource_prices
+from simcore.cost.resources import cluster_prices
 
 CATALOG = default_catalog()
 BOOK = CATALOG.price_book("default-2026")
@@ -52,3 +53,18 @@ def test_a_discount_is_on_what_is_bought_and_not_on_what_is_rented() -> None:
     assert bought
     assert before
     assert bought.mid_usd == before.mid_usd / 2
+
+
+def test_a_cluster_pays_for_every_chip_and_only_for_what_all_have_a_price_for() -> None:
+    h100, h200, tpu = (CATALOG.chip(slug) for slug in ("nvidia-h100-sxm", "nvidia-h200-sxm", "tpu-v4"))
+    server = CATALOG.server("dgx-h100")
+    each = [resource_prices(BOOK, chip)["hbm_capacity"].value for chip in (h100, h200)]
+    machines = [
+        Machines(chip=h100, server=server, chip_count=8),
+        Machines(chip=h200, server=server, chip_count=4),
+    ]
+    found = cluster_prices(BOOK, machines, depreciation_years=4.0)
+    assert found["hbm_capacity"].value == pytest.approx(8 * each[0] + 4 * each[1])
+    assert "compute" in found
+    mixed = [*machines, Machines(chip=tpu, server=server, chip_count=1)]
+    assert "compute" not in cluster_prices(BOOK, mixed, depreciation_years=4.0)
