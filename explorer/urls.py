@@ -18,6 +18,7 @@ from explorer.views import (
     measured,
     pages,
     runs,
+    sensitivity,
     share,
     traces,
     workbench,
@@ -44,6 +45,7 @@ scenario_patterns = [
     re_path(r"^(?P<varied>schedulers|splits)/run/$", beside.run, name="run_beside"),
     path("topologies/", matrices.topologies, name="topologies"),
     path("boundaries/", boundaries.ends, name="boundaries"),
+    path("sensitivity/", sensitivity.sensitivity, name="sensitivity"),
     path("scenario.yaml", library.scenario_yaml, name="scenario_yaml"),
 ]
 

@@ -133,6 +133,14 @@ def label(name: str) -> str:
     return f"{text} {_(mark) if mark in ('mean', 'max', 'min') else mark}" if mark else text
 
 
+def figure(name: str) -> str:
+    """A metric's label where nothing else says that it is money: `Cost per million tokens`."""
+    text = label(name)
+    if not name.startswith("cost.usd_per_"):
+        return text
+    return _("Cost %(per)s") % {"per": text[:1].lower() + text[1:]}
+
+
 def plain_name(name: str) -> str:
     """A name that the glossary does not have, without its unit: `topology.restart_s` -> "Restart"."""
     last = name.rsplit(".", 1)[-1].removesuffix(f"_{dimension_of(name)}")

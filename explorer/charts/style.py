@@ -148,7 +148,7 @@ class Chart:
     axis: str
     summary: str
     source: str = ""
-    draw: Literal["plot", "stack", "bars", "waterfall", "topology", "roofline", "gantt", "table"]
+    draw: Literal["plot", "stack", "bars", "twosided", "waterfall", "topology", "roofline", "gantt", "table"]
     body: Any = None
     table: Table | None = None
     open_table: bool = False

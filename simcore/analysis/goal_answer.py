@@ -77,6 +77,7 @@ def _row(
     return {
         "path": goal.path,
         "find": goal.find,
+        "bound": goal.targets[0].bound,
         "value": value,
         "nearest": nearest,
         "is_monotone": True,

@@ -35,6 +35,7 @@ READ = (
     "/s/{scenario}/splits/",
     "/s/{scenario}/topologies/",
     "/s/{scenario}/boundaries/",
+    "/s/{scenario}/sensitivity/",
     "/runs/{run}/panel/overview/",
     "/runs/{run}/result.json",
     "/runs/{run}/measured/",
@@ -338,7 +339,7 @@ def test_every_address_is_tested_here() -> None:
         "calibration_yaml", "use_calibration", "discard_calibration",
         "clone",
         "traces", "trace", "use_trace", "beside", "run_beside", "shared", "revoke", "login", "logout", "signup",
-        "matrices", "matrix", "study_matrix", "discard_matrix", "topologies", "boundaries",
+        "matrices", "matrix", "study_matrix", "discard_matrix", "topologies", "boundaries", "sensitivity",
         "graph", "graph_file", "link_graph", "link_graph_file",
         "help", "methods", "healthz",
     }  # fmt: skip
