@@ -41,6 +41,10 @@ _SOURCES: Final = tuple(
         ),
         (r"(?P<part>.+): counted", gettext_noop("%(part)s: counted")),
         (
+            r"planned again with (?P<count>.+) chips more, less as planned",
+            gettext_noop("planned again with %(count)s chips more, less as planned"),
+        ),
+        (
             r"(?P<part>.+): mean over pairs, counted on the fabric",
             gettext_noop("%(part)s: mean over pairs, counted on the fabric"),
         ),

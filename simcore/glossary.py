@@ -727,6 +727,11 @@ _FIELDS: Final = (
     _entry("electricity_usd_per_kwh", "Electricity", "Price of energy at the meter."),
     _entry("pue", "PUE", "Facility power over IT power."),
     _entry("economics.depreciation_years", "Depreciation", "Years over which the gear is written off."),
+    _entry(
+        "economics.software_usd_per_chip_year",
+        "Software per chip",
+        "Licences, support and porting of a year, per chip.",
+    ),
     _entry("economics.labour_usd_per_hour", "Labour", "Cost of one engineer hour."),
     _entry(
         "economics.minutes_per_suspect", "Minutes per suspect", "Time to clear one suspect after a fault."
@@ -1372,6 +1377,48 @@ _METRICS: Final = (
         "Effective utilisation",
         "Useful model FLOP over peak × time × chips owned.",
         better="up",
+    ),
+    _entry(
+        "analysis.useful_work_fraction",
+        "Useful work",
+        "Tokens that pass the layers for the first time, over all that pass.",
+        better="up",
+    ),
+    _entry(
+        "analysis.tax.waiting_usd_per_year",
+        "Waiting tax",
+        "Yearly cost of compute while it waits.",
+        better="down",
+    ),
+    _entry(
+        "analysis.tax.connection_usd_per_year",
+        "Connection tax",
+        "Yearly cost of links, switches and optics that carry next to nothing.",
+        better="down",
+    ),
+    _entry(
+        "analysis.tax.understanding_usd_per_year",
+        "Understanding tax",
+        "Yearly cost of finding out which part has failed.",
+        better="down",
+    ),
+    _entry(
+        "analysis.tax.change_usd_per_year",
+        "Change tax",
+        "Expected yearly cost of becoming one of the declared alternatives.",
+        better="down",
+    ),
+    _entry(
+        "analysis.friction_ratio",
+        "Friction coefficient",
+        "Network, software, operations and energy per dollar of compute that is added.",
+        better="down",
+    ),
+    _entry(
+        "analysis.friction_to_double_ratio",
+        "Friction to twice the size",
+        "The same from this size to twice of it.",
+        better="down",
     ),
     _entry("analysis.busy_fraction", "Busy", "Share of chip time that computes.", better="up"),
     _entry("analysis.waiting.hbm_fraction", "Waiting for HBM", better="down"),

@@ -294,7 +294,7 @@ def _served(plan: Plan, serving: ServingPlan, emit: OnEvent) -> tuple[_Served, R
     found = _Served(
         metrics={
             **outcome.metrics,
-            **_time_metrics(chip_time, outcome),
+            **_time_metrics(chip_time, outcome, useful_fraction(totals)),
             "serving.replica_count": serving.replica_count,
             **({} if ran.transfers is None else apart_metrics(ran.transfers, pool_totals)),
             **_scaled(serving, ran.replicas, totals),
@@ -474,7 +474,13 @@ def partition(plan: Plan, serving: ServingPlan, outcome: ServingMetrics) -> dict
     return found | {"failure": 1.0 - up}
 
 
-def _time_metrics(chip_time: Mapping[str, float], outcome: ServingMetrics) -> dict[str, float]:
+def useful_fraction(totals: Totals) -> float:
+    """Of the tokens that passed through the layers, those that did so for the first time (none is padding)."""
+    passed = totals.prefill_token_sum + totals.decode_sequence_sum
+    return max(0.0, 1.0 - totals.discarded_token_sum / passed) if passed else 1.0
+
+
+def _time_metrics(chip_time: Mapping[str, float], outcome: ServingMetrics, useful: float) -> dict[str, float]:
     waits = {
         f"analysis.waiting.{name}_fraction": chip_time[name]
         for name in RESOURCES
@@ -483,7 +489,8 @@ def _time_metrics(chip_time: Mapping[str, float], outcome: ServingMetrics) -> di
     found = {"analysis.busy_fraction": chip_time["compute"], **waits}
     mfu = outcome.metrics.get("serving.mfu_fraction")
     if isinstance(mfu, float):
-        found["analysis.effective_utilisation_fraction"] = mfu * (1.0 - chip_time["failure"])
+        found["analysis.useful_work_fraction"] = useful
+        found["analysis.effective_utilisation_fraction"] = mfu * (1.0 - chip_time["failure"]) * useful
     return found
 
 

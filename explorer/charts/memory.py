@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
 from explorer import wording
 from explorer.charts import style
-from explorer.charts.style import Cell, Chart, Nearest, Result, Segment, StackBar, Table
+from explorer.charts.style import Cell, Chart, Fall, Nearest, Result, Segment, StackBar, Table
 
 MOVED_JOULE: Final = "compute.moved_joule_per_output_token"
 KPIS = (
@@ -22,26 +21,6 @@ KPIS = (
     "model.kv_bytes_per_token",
     "memory.weight_bytes_per_chip",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fall:
-    """One step of the waterfall; positions are per cent of the plot's width."""
-
-    label: str
-    text: str
-    kind: str  # total, loss, use, free
-    left: float
-    width: float
-    note: str = ""
-
-    @property
-    def end(self) -> float:
-        return self.left + self.width
-
-    @property
-    def css(self) -> str:
-        return "accent" if self.kind == "free" else "hbm"
 
 
 def waterfall(result: Result | None) -> Chart | None:

@@ -39,6 +39,7 @@ from explorer.charts import (
     serving_precision,
     shocks,
     style,
+    taxes,
     topology,
     traffic,
     training_iteration,
@@ -73,10 +74,10 @@ HEADLINES: Final = (
 )
 OVERVIEW_KPIS: Final = (
     "analysis.effective_utilisation_fraction",
+    "analysis.friction_ratio",
+    "analysis.fault_visibility",
     "serving.offered_load_ratio",
-    "serving.mean_batch_size",
     "compute.decode_step_s",
-    "serving.mbu_fraction",
 )
 SERVING_KPIS: Final = (
     "serving.request_per_s",
@@ -100,7 +101,8 @@ TRAINING: Final = (
 )
 TRAINING_KPIS: Final = (
     "analysis.effective_utilisation_fraction",
-    "training.hfu_fraction",
+    "analysis.friction_ratio",
+    "analysis.fault_visibility",
     "training.bubble_fraction",
     "training.exposed_communication_fraction",
 )
@@ -167,11 +169,13 @@ def _overview(result: Result | None, baseline: Result | None) -> Panel:
     charts = _present(
         overview.where_time_goes(result, baseline),
         doublings.doublings(result),
+        taxes.losses(result),
         latency_cdf.cdf("ttft", result, baseline),
         serving.over_time(result, baseline) if kind == "serving" else None,
         topology.picture(result, other=baseline) if fabric_only else None,
         fabric.counts(result, baseline) if fabric_only else None,
         reliability.slice_goodput(result) if fabric_only else None,
+        taxes.taxes(result),
         cost.bill(result),
     )
     return Panel(
@@ -184,6 +188,7 @@ def _overview(result: Result | None, baseline: Result | None) -> Panel:
             {"none": FABRIC_KPIS, "training": TRAINING_KPIS}.get(kind, OVERVIEW_KPIS), result, baseline
         ),
         charts=charts,
+        extra={"taxes": taxes.tax_bars(result)},
     )
 
 

@@ -140,6 +140,26 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fall:
+    """One step of a waterfall; positions are per cent of the plot's width."""
+
+    label: str
+    text: str
+    kind: str  # total, loss, use or free
+    left: float
+    width: float
+    note: str = ""
+
+    @property
+    def end(self) -> float:
+        return self.left + self.width
+
+    @property
+    def css(self) -> str:
+        return "accent" if self.kind == "free" else "hbm"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
     """One figure of a page; `draw` names the partial template that draws `body`."""
 

@@ -24,19 +24,19 @@ _SAME: Final = 4  # digits of the greatest load in which links are alike
 
 def busiest_s(network: Network, loads: Loads) -> float:
     """The time that the busiest link needs for its bytes: no completion can be sooner."""
-    return float(_busy_s(network, loads).max(initial=0.0))
+    return float(busy_s(network, loads).max(initial=0.0))
 
 
 def load_tables(network: Network, loads: Loads, period_s: float) -> dict[str, list[dict[str, Any]]]:
     """`link_loads` (a histogram by layer) and `hottest_links` over a period."""
-    fraction = _busy_s(network, loads) / period_s
+    fraction = busy_s(network, loads) / period_s
     return {
         "link_loads": _histogram(network, fraction),
         "hottest_links": _hottest(network, loads, fraction),
     }
 
 
-def _busy_s(network: Network, loads: Loads) -> Floats:
+def busy_s(network: Network, loads: Loads) -> Floats:
     """Dead links carry nothing and are never busy."""
     capacity = network.capacity_bytes_per_s
     return np.divide(loads.moved_bytes, capacity, out=np.zeros(len(capacity)), where=capacity > 0)

@@ -60,6 +60,9 @@ class Paths:
     is_unreachable: Bools
 
 
+MOST_DISTANCES: Final = 1_200_000_000  # of two bytes: 32,768 chips that all talk, on a torus
+
+
 def default_routing(*, is_lattice: bool) -> Routing:
     """Dimension order on a lattice, as tori of chips do it; even ECMP over switches."""
     return "dimension_order" if is_lattice else "ecmp"
@@ -82,6 +85,12 @@ def _check(network: Network, routing: Routing) -> None:
             kind=network.kind,
             allowed=", ".join(name for name in ROUTINGS if name != "dimension_order"),
         )
+
+
+def can_be_walked(network: Network, flows: Flows, *, routing: Routing) -> bool:
+    """Whether the distances that single paths are found by fit in memory: a row of all vertices for each target."""
+    targets = len(np.unique(flows.target))
+    return routing in _EVEN or targets * len(network.vertices) <= MOST_DISTANCES
 
 
 def link_loads(network: Network, flows: Flows, *, routing: Routing, seed: int = 0) -> Loads:

@@ -16,11 +16,12 @@ import numpy as np
 
 from simcore.errors import Message
 from simcore.fabric.flows import Completion, completion, sharing_of
+from simcore.fabric.idle_links import idle_link_rows
 from simcore.fabric.links import Network
 from simcore.fabric.load_tables import load_tables
 from simcore.fabric.locality import Placement, by_place, views
 from simcore.fabric.network import network_of
-from simcore.fabric.routing import Loads, Routing, link_loads, routing_of
+from simcore.fabric.routing import Loads, Routing, can_be_walked, link_loads, routing_of
 from simcore.fabric.specs import ClassSharing
 from simcore.fabric.traffic import Flows
 from simcore.plan.traffic import Traffic, traffic_of
@@ -51,6 +52,8 @@ def fabric_load(plan: Plan) -> FabricLoad | None:
         return None
     network = network_of(plan.fabric)
     routing = routing_of(plan.fabric, network)
+    if not can_be_walked(network, traffic.flows, routing=routing):
+        return FabricLoad(terms={}, tables={}, warnings=(_too_many(plan.fabric.chip_count),))
     loads = link_loads(network, traffic.flows, routing=routing, seed=plan.seed)
     ends = None
     if len(traffic.flows) <= MOST_FLOWS:
@@ -66,6 +69,12 @@ def fabric_load(plan: Plan) -> FabricLoad | None:
             ),
             "traffic_period": [{"per": traffic.per, "s": traffic.period_s, "routing": routing}],
             **load_tables(network, loads, traffic.period_s),
+            "idle_links": idle_link_rows(
+                network,
+                loads,
+                traffic.period_s,
+                threshold_fraction=plan.scenario.economics.connection_load_threshold_fraction,
+            ),
         },
         warnings=_warnings(traffic, loads, terms["fabric.max_link_load_fraction"].value),
     )
@@ -145,6 +154,16 @@ def _same_leaf(network: Network, source: Any, target: Any, moved: Any) -> float 
     leaf_of = network.vertex_of
     same = leaf_of[source // network.chips_per_nic] == leaf_of[target // network.chips_per_nic]
     return float(moved[same].sum() / moved.sum())
+
+
+def _too_many(chip_count: int) -> Message:
+    return Message(
+        code="fabric.too_many_paths",
+        template="the paths of {chips:,} chips that all talk over single links are too many to walk, so loads of links "
+        "are left out; look at one pod of them, or at a fabric of switches",
+        params={"chips": chip_count},
+        path="hardware.chip_count",
+    )
 
 
 def _warnings(traffic: Traffic, loads: Loads, busiest_fraction: float) -> tuple[Message, ...]:

@@ -35,22 +35,6 @@ _ALWAYS: Final = (
         path="workload.slo.attainment_fraction",
         template="has no effect: no goal is sought, attainment is reported as it comes out",
     ),
-    Unread(
-        path="economics.labour_usd_per_hour",
-        template="has no effect: the cost of finding a fault is not computed",
-    ),
-    Unread(
-        path="economics.minutes_per_suspect",
-        template="has no effect: the cost of finding a fault is not computed",
-    ),
-    Unread(
-        path="economics.connection_load_threshold_fraction",
-        template="has no effect: the cost of links that carry little is not computed",
-    ),
-    Unread(
-        path="economics.alternatives",
-        template="has no effect: the cost of moving to another system is not computed",
-    ),
 )
 _APART: Final = (
     Unread(

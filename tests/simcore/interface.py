@@ -34,6 +34,8 @@ INTERFACE: Final = (
     r"analysis\.doubling\.[a-z_]+\.gain_ratio",
 )
 ADDED: Final = (
+    r"analysis\.useful_work_fraction",  # the factor of effective utilisation that recomputing takes
+    r"analysis\.friction_to_double_ratio",  # the secant beside the margin
     r"memory\.(swap_count|prefix_hit_fraction\.(host_dram|nvme|remote))",  # what tiers behind the pool came to
     r"compute\.random_expert_imbalance_ratio",  # what chance does to expert ranks, beside the ratio that is assumed
     r"compute\.lockstep_step_ratio",  # what waiting for prompts of other ranks comes to, which no result has

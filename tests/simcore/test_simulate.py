@@ -124,7 +124,10 @@ def test_the_stages_and_findings_add_up_to_the_result(run):
     final = result.as_dict()["metrics"]
     assert gathered == {name: value for name, value in final.items() if name in gathered}
     later = {name for name in final if name not in gathered}
-    assert all(name.startswith(("analysis.doubling", "analysis.bottleneck")) for name in later)
+    assert all(
+        name.startswith(("analysis.doubling", "analysis.bottleneck", "analysis.tax.", "analysis.friction"))
+        for name in later
+    )
 
 
 def test_a_series_event_says_how_far_the_run_is(run):

@@ -141,10 +141,10 @@ def test_memory_bound_decoding_gains_from_bandwidth_and_not_from_compute(planner
 
 def test_a_wiring_scenario_says_how_many_switches_join_how_many_chips(planner):
     base = {"workload.kind": "none", "hardware.chip_count": 2048}
-    (joined,) = findings_of(planner, {**base, "topology": {"kind": "clos", "radix": 64}}).messages
+    joined = findings_of(planner, {**base, "topology": {"kind": "clos", "radix": 64}}).messages[0]
     assert "join 2,048 chips in one fabric" in joined.text
     islands = {"kind": "rail_only", "radix": 64, "tiers": 1, "hb_domain_size": 8}
-    (parted,) = findings_of(planner, {**base, "topology": islands}).messages
+    parted = findings_of(planner, {**base, "topology": islands}).messages[0]
     assert "4 islands of 512" in parted.text
 
 
