@@ -10,6 +10,7 @@ Pure Python: no web framework, no task queue, no clock, no file beyond its own d
 from simcore import errors
 from simcore.analysis import Findings, analyse
 from simcore.analysis.compare import compare
+from simcore.analysis.search import search
 from simcore.catalog import Catalog
 from simcore.plan import Plan, plan
 from simcore.scenario import Scenario
@@ -25,5 +26,6 @@ __all__ = [
     "compare",
     "errors",
     "plan",
+    "search",
     "simulate",
 ]

@@ -17,6 +17,7 @@ from simcore.analysis.cells import Cell, CellResult, Depth
 from simcore.analysis.goal_seek import GoalSeek
 from simcore.analysis.grid import Grid
 from simcore.analysis.monte_carlo import MonteCarlo
+from simcore.analysis.search.study import PlanSearch
 from simcore.analysis.tornado import Tornado
 from simcore.spec import as_input_error
 
@@ -42,7 +43,7 @@ class InRounds(Protocol):
     def next_cells(self, results: Sequence[CellResult]) -> list[Cell]: ...
 
 
-AnyStudy = Annotated[Grid | Tornado | MonteCarlo | GoalSeek, Field(discriminator="kind")]
+AnyStudy = Annotated[Grid | Tornado | MonteCarlo | GoalSeek | PlanSearch, Field(discriminator="kind")]
 _ADAPTER: TypeAdapter[Study] = TypeAdapter(AnyStudy)
 
 

@@ -11,6 +11,7 @@ from simcore.bench.fabric import run_fabric
 from simcore.bench.flows import run_flows
 from simcore.bench.life import run_life
 from simcore.bench.plan import run_plan
+from simcore.bench.search import run_search
 from simcore.bench.serving import run_serving
 from simcore.bench.slices import run_slices
 from simcore.bench.sweep import run_sweep
@@ -25,6 +26,7 @@ __all__ = [
     "run_flows",
     "run_life",
     "run_plan",
+    "run_search",
     "run_serving",
     "run_slices",
     "run_sweep",
@@ -44,6 +46,7 @@ def run(what: str) -> dict[str, float]:
         "life": run_life,
         "slices": run_slices,
         "sweep": run_sweep,
+        "search": run_search,
     }[what]()
 
 

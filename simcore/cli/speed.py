@@ -19,6 +19,7 @@ _BENCHES: Final = (
     "life",
     "slices",
     "sweep",
+    "search",
 )
 
 

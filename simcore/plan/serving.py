@@ -57,11 +57,11 @@ BYTES_OF_ACTIVATION: Final = 2.0
 def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
     """The pool on this chip. Raises InfeasibleError where the model or one sequence does not fit."""
     kv = require_fit(budget(inputs, chip), path="serving")
-    scheduler = _scheduler(inputs.spec, kv)
+    scheduler = lane_scheduler(inputs.spec, kv)
     network = lane_network(inputs, chip)
     check_speculation(inputs, scheduler)
     plain = _lane_table(inputs, chip, scheduler, network)
-    table = plain if inputs.spec.speculative is None else _speculating(inputs, chip, scheduler, network)
+    table = plain if inputs.spec.speculative is None else lane_table(inputs, chip, scheduler, network)
     promised = _reservation(inputs, kv)
     behind = lane_tiers(inputs, chip, kv, inputs.parallelism)
     point = _operating_point(inputs, table, scheduler, kv, promised, behind)
@@ -112,7 +112,8 @@ def budget(inputs: PoolInputs, chip: Chip) -> KvBudget:
     return found if found.fits else fitting(other_chips=tuple(inputs.other_chips.values()))
 
 
-def _scheduler(spec: Serving, kv: KvBudget) -> SchedulerParameters:
+def lane_scheduler(spec: Serving, kv: KvBudget) -> SchedulerParameters:
+    """What a lane batches by: its share of the seats, and the token budget."""
     lanes = _pp(kv)
     assert spec.scheduler.kind != "disaggregated", "each of its pools batches by a scheduler of its own"
     return SchedulerParameters(
@@ -137,6 +138,15 @@ def lane_network(inputs: PoolInputs, chip: Chip) -> Interconnect:
         fabric=inputs.fabric,
         reference_scaleup_bytes_per_s=inputs.reference_scaleup_bytes_per_s,
     )
+
+
+def lane_table(
+    inputs: PoolInputs, chip: Chip, scheduler: SchedulerParameters, network: Interconnect
+) -> StepTimeTable:
+    """The step times of a lane, with what drafts and verifies where it speculates."""
+    if inputs.spec.speculative is None:
+        return _lane_table(inputs, chip, scheduler, network)
+    return _speculating(inputs, chip, scheduler, network)
 
 
 def _lane_table(

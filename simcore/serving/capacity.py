@@ -88,6 +88,32 @@ def throughput_curve(
         cached_fraction=cached_fraction,
         gained_tokens=table.gained_tokens,
     )
+    return curve_of_mix(
+        table,
+        mix,
+        scheduler=scheduler,
+        block_count=block_count,
+        block_size_tokens=block_size_tokens,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        reserved_blocks=reserved_blocks,
+        prompts_come_computed=prompts_come_computed,
+    )
+
+
+def curve_of_mix(
+    table: StepTimeTable,
+    mix: Mix,
+    *,
+    scheduler: SchedulerParameters,
+    block_count: int,
+    block_size_tokens: int,
+    input_tokens: Integers,
+    output_tokens: Integers,
+    reserved_blocks: Integers | None = None,
+    prompts_come_computed: bool = False,
+) -> Curve:
+    """The same where the mean request is known, as it is of the many tables that one mix is tried on."""
     if mix.decode_steps == 0:
         prompts, rate = _prefill_only(table, scheduler, mix)
         return Curve(mix=mix, batch=np.array([prompts]), request_per_s=np.array([rate]))
@@ -179,28 +205,29 @@ def _mixed_s(table: StepTimeTable, mix: Mix, batch: Floats, scheduler: Scheduler
 
 
 def prompt_iterations_s(
-    table: StepTimeTable, scheduler: SchedulerParameters, mix: Mix, batch: float
-) -> tuple[float, float]:
+    table: StepTimeTable, scheduler: SchedulerParameters, mix: Mix, batch: Floats
+) -> tuple[Floats, Floats]:
     """What a mean prompt takes beside `batch` decodes (alone, where they do not mix), and its share of that."""
     if scheduler.kind == "continuous":
-        ended = np.array([max(batch, 1e-9) / max(mix.iterations, 1.0)])
+        ended = np.maximum(batch, 1e-9) / max(mix.iterations, 1.0)
         together = _prompts_together(scheduler, mix, ended)
-        seconds = float(prompts_s(table, mix, together)[0])
-        return seconds, seconds / float(together[0])
+        seconds = prompts_s(table, mix, together)
+        return seconds, seconds / together
     decodes = table.verified_tokens * batch
-    left = max(1.0, min(scheduler.max_num_batched_tokens - decodes, scheduler.longest_chunk_tokens))
-    chunks = max(1.0, mix.input_tokens / left)
-    beside = np.array([batch])
-    decodes_s = decode_attention_s(table, mix, beside) if batch > 0 else 0.0
+    left = np.maximum(
+        1.0, np.minimum(scheduler.max_num_batched_tokens - decodes, scheduler.longest_chunk_tokens)
+    )
+    chunks = np.maximum(1.0, mix.input_tokens / left)
+    decodes_s = np.where(batch > 0, decode_attention_s(table, mix, batch), 0.0)
     each_s = (
-        at_count(table.linear_s + table.comm_s, decodes + np.array([min(mix.input_tokens, left)]))
+        at_count(table.linear_s + table.comm_s, decodes + np.minimum(mix.input_tokens, left))
         + table.overhead_s
-        + at_count(table.head_s, beside + 1)
+        + at_count(table.head_s, batch + 1)
         + decodes_s
         + table.prefill_attention_s
-        + table.overhead_s_per_sequence * (beside + 1)
+        + table.overhead_s_per_sequence * (batch + 1)
     )
-    seconds = float(chunks * each_s[0]) + prefill_attention_s(table, mix)
+    seconds = chunks * each_s + prefill_attention_s(table, mix)
     return seconds, seconds
 
 

@@ -74,7 +74,10 @@ def latency_terms(lane: LaneLoad, table: StepTimeTable, scheduler: SchedulerPara
         return {}
     batch = lane.batch
     each_s = lane.iteration_s(batch)
-    prompt_s, share_s = prompt_iterations_s(table, scheduler, lane.curve.mix, batch)
+    prompt_s, share_s = (
+        float(seconds[0])
+        for seconds in prompt_iterations_s(table, scheduler, lane.curve.mix, np.array([batch]))
+    )
     ahead_s = _leaf(_prompts_ahead_s(lane, share_s), "prompts_ahead_s", source="M/G/1 over the prefill work")
     ttft_s = total(
         _leaf(_seat_wait_s(lane), "seat_wait_s", source="M/G/c over the sequences that a replica holds"),
