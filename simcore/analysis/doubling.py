@@ -91,7 +91,7 @@ class Load:
 
 def double(serving: ServingPlan, resource: str, *, factor: float = 2.0) -> Doubling:
     """The same pools with one resource `factor` times as large, on every chip."""
-    after = with_more(serving, {resource: factor})
+    after = with_more(serving, {resource: factor}, explained=True)
     return Doubling(
         resource=resource,
         gain=_gain(after, serving, f"analysis.doubling.{resource}.gain_ratio"),

@@ -67,23 +67,26 @@ def used_resources(serving: ServingPlan) -> tuple[str, ...]:
     return tuple(name for name in RESOURCES if name not in absent)
 
 
-def with_more(serving: ServingPlan, factors: Mapping[str, float]) -> ServingPlan:
-    """The same replicas with each of these resources so many times as large."""
-    plain = _rebuilt(serving, factors, seats=False, tokens=False)
+def with_more(serving: ServingPlan, factors: Mapping[str, float], *, explained: bool = False) -> ServingPlan:
+    """The same replicas with each of these resources so many times as large; `explained`, with trees of their steps."""
+    again = partial(_rebuilt, serving, factors, explained=explained)
+    plain = again(seats=False, tokens=False)
     if factors.get("scheduler", 1.0) == 1.0:
         return plain
     tried = [plain]
     for tokens in (True, False):
         with suppress(TrimtabError):  # a budget whose activations leave no room
-            tried.append(_rebuilt(serving, factors, seats=True, tokens=tokens))
+            tried.append(again(seats=True, tokens=tokens))
     return max(tried, key=lambda one: one.capacity.value)
 
 
-def _rebuilt(serving: ServingPlan, factors: Mapping[str, float], *, seats: bool, tokens: bool) -> ServingPlan:
+def _rebuilt(
+    serving: ServingPlan, factors: Mapping[str, float], *, seats: bool, tokens: bool, explained: bool
+) -> ServingPlan:
     found = rebuilt(
         serving,
         chip=partial(_with_figures, factors=factors),
-        inputs=partial(_changed, factors=factors, seats=seats, tokens=tokens),
+        inputs=partial(_changed, factors=factors, seats=seats, tokens=tokens, explained=explained),
     )
     outside = factors.get("external_io", 1.0)
     if outside == 1.0 or found.prefill is None:
@@ -108,7 +111,13 @@ def scaled_chip(chip: Chip, resource: str, factor: float) -> Chip:
 
 
 def _changed(
-    inputs: PoolInputs, pool: PoolPlan, *, factors: Mapping[str, float], seats: bool, tokens: bool
+    inputs: PoolInputs,
+    pool: PoolPlan,
+    *,
+    factors: Mapping[str, float],
+    seats: bool,
+    tokens: bool,
+    explained: bool,
 ) -> PoolInputs:
     host, latency, outside = (factors.get(name, 1.0) for name in ("host", "latency", "external_io"))
     calibration, server, spec = inputs.calibration, inputs.server, inputs.spec
@@ -121,7 +130,7 @@ def _changed(
     wider = _wider(pool, factors.get("scheduler", 1.0), seats=seats, tokens=tokens)
     if wider:
         spec = spec.model_copy(update={"scheduler": spec.scheduler.model_copy(update=wider)})
-    return replace(inputs, calibration=calibration, server=server, spec=spec)
+    return replace(inputs, calibration=calibration, server=server, spec=spec, explained=explained)
 
 
 @remembered

@@ -66,12 +66,14 @@ def build_pool(inputs: PoolInputs, chip: Chip) -> PoolPlan:
     behind = lane_tiers(inputs, chip, kv, inputs.parallelism)
     point = _operating_point(inputs, table, scheduler, kv, promised, behind)
     model = _step_model(inputs, chip, scheduler)
-    terms = _step_terms(inputs, model, scheduler, network, point) | dict(point.latency_terms)
+    terms = _step_terms(inputs, model, scheduler, network, point) if inputs.explained else {}
+    terms |= point.latency_terms
     speculation = None
     if inputs.spec.speculative is not None:
         without = _operating_point(inputs, plain, scheduler, kv, promised, behind).capacity_request_per_s
         speculation = _speculation(inputs, chip, scheduler, capacity_without=without)
-        terms |= _speculation_terms(inputs, speculation, model, network, point, terms)
+        if inputs.explained:
+            terms |= _speculation_terms(inputs, speculation, model, network, point, terms)
     return PoolPlan(
         role=inputs.role,
         chip=chip,
@@ -343,7 +345,7 @@ def _operating_point(
         )
         # Of prefill and decode apart, what a request waits for is put together in plan/disaggregated.py; queueing
         # theory for a number of replicas that follows the load there is none.
-        if inputs.role == "both" and inputs.spec.autoscaling is None:
+        if inputs.role == "both" and inputs.spec.autoscaling is None and inputs.explained:
             latency = latency_terms(lane, table, scheduler)
     return OperatingPoint(
         batch=max(1.0, batch),

@@ -128,6 +128,9 @@ class PoolInputs:
     owned_chip_count: int  # in that pool, busy or idle
     request_fraction: float = 1.0  # of all requests, what these replicas get
     other_chips: Mapping[str, Chip]  # what a suggestion may name where the model does not fit
+    explained: bool = (
+        True  # with trees of steps and waits; a re-plan that is asked for its capacity alone has none
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

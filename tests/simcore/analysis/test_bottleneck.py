@@ -188,9 +188,8 @@ def test_more_never_hurts_and_what_is_used_is_at_most_all(planner, shape):
 
 def test_a_resource_that_takes_all_of_a_step_saturates_at_capacity(planner):
     """With every other rate without limit HBM is left: used = offered ÷ capacity, and more of it is all gain."""
-    serving = with_more(
-        planner.plan({}).serving, {name: WITHOUT_LIMIT for name in RATES if name != "hbm_bandwidth"}
-    )
+    others = {name: WITHOUT_LIMIT for name in RATES if name != "hbm_bandwidth"}
+    serving = with_more(planner.plan({}).serving, others, explained=True)
     load = load_of(serving, "hbm_bandwidth")
     assert load.saturation is not None
     assert load.saturation.value == pytest.approx(serving.capacity.value, rel=1e-6)
