@@ -67,6 +67,7 @@ urlpatterns = [
     path("runs/<uuid:pk>/result.json", runs.result_json, name="result_json"),
     path("runs/<uuid:pk>/measured/", measured.measured, name="measured"),
     path("c/", compare.compare, name="compare"),
+    path("c/layers/", compare.layers, name="layers"),
     path("c/export/<slug:suffix>/", compare.export, name="export"),
     path("library/", library.library, name="library"),
     re_path(r"^library/chips/(?P<slug>[a-z0-9.\-]+)/clone/$", library.clone, name="clone"),

@@ -4,20 +4,30 @@ The address names them, `s=<id>` as it stands and `s=<id>~baseline` as its basel
 `explorer/compare.html`: `scenarios` (those chosen), `entries` (list of {key, name, scenario, run, result}), `panel`
 (Panel of the comparison, or None while fewer than two are chosen), `comparison`
 (`simcore.analysis.compare.Comparison` or None, once all have results), `query` (`s=…&s=…`, for the export links),
-`choices` (more scenarios to add), `formats`.
+`choices` (more scenarios to add), `formats`, `columns` (each entry with the address that makes it the baseline),
+`layers` (list of `LayersOf`), `layers_wait` (whether the page asks for them).
+`explorer/_layers.html`: `layers`.
 """
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from explorer import exports
 from explorer.access import Viewer, listed_scenarios, scenario_for, uuid_or_404, viewer_of
 from explorer.actions import latest_run
+from explorer.attributing import Attributed, attributed
 from explorer.charts import comparison_panel
-from explorer.views.common import refuse
+from explorer.charts.compare_layers import panel as layers_panel
+from explorer.charts.style import Panel
+from explorer.views.common import limited, refuse
 from simcore.analysis.compare import MAX_SCENARIOS
 from simcore.errors import InputError
 
@@ -33,7 +43,11 @@ def compare(request: HttpRequest) -> HttpResponse:
         [entry.result for entry in entries],
         [entry.name for entry in entries],
     )
+    known = _layers(viewer, entries, only_kept=True) if _are_comparable(entries) else []
     context = {
+        "layers": known,
+        "layers_wait": any(one.panel is None for one in known),
+        "columns": _columns(entries),
         "entries": entries,
         "scenarios": list(dict.fromkeys(chosen)),
         "panel": panel if ready else None,
@@ -43,6 +57,48 @@ def compare(request: HttpRequest) -> HttpResponse:
         "formats": exports.FORMATS,
     }
     return render(request, "explorer/compare.html", context)
+
+
+@require_safe
+@limited("layers", per_minute=30, method="GET")
+def layers(request: HttpRequest) -> HttpResponse:
+    """Which layer earned the gain of each column against the baseline; runs what is missing."""
+    viewer = viewer_of(request)
+    entries = _entries(viewer, request.GET.getlist("s"))
+    context = {"layers": _layers(viewer, entries) if _are_comparable(entries) else []}
+    return render(request, "explorer/_layers.html", context)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayersOf:
+    """The attribution of one column; `panel` is None where it was not done, for what `note` says."""
+
+    name: str
+    panel: Panel | None
+    note: str = ""
+
+
+def _layers(viewer: Viewer, entries: Sequence[exports.Entry], *, only_kept: bool = False) -> list[LayersOf]:
+    return [_layers_of(attributed(viewer, entries[0], one, only_kept=only_kept)) for one in entries[1:]]
+
+
+def _layers_of(done: Attributed) -> LayersOf:
+    note = ""
+    if done.is_too_large:
+        note = _(
+            "Attribution would simulate too many requests for a page; ask for fewer, or run trimtab compare"
+        )
+    return LayersOf(
+        name=done.name,
+        panel=None if done.found is None else layers_panel(done.found, done.sentences),
+        note=note,
+    )
+
+
+def _are_comparable(entries: Sequence[exports.Entry]) -> bool:
+    """Whether all do the same kind of work."""
+    kinds = {str(one.document.get("workload", {}).get("kind", "serving")) for one in entries}
+    return len(entries) > 1 and len(kinds) == 1
 
 
 @require_safe
@@ -58,6 +114,21 @@ def export(request: HttpRequest, suffix: str) -> HttpResponse:
         return redirect(f"{reverse('compare')}?{request.GET.urlencode()}")
     headers = {"Content-Disposition": f'attachment; filename="trimtab-comparison.{suffix}"'}
     return HttpResponse(text, content_type=exports.FORMATS[suffix], headers=headers)
+
+
+def _columns(entries: Sequence[exports.Entry]) -> list[dict[str, Any]]:
+    """Each entry, and the address of the same comparison with it first."""
+    return [
+        {
+            "entry": one,
+            "as_baseline": urlencode([("s", key) for key in (one.key, *_other_keys(entries, one))]),
+        }
+        for one in entries
+    ]
+
+
+def _other_keys(entries: Sequence[exports.Entry], chosen: exports.Entry) -> list[str]:
+    return [one.key for one in entries if one.key != chosen.key]
 
 
 def _entries(viewer: Viewer, keys: list[str]) -> list[exports.Entry]:

@@ -28,17 +28,17 @@ from typing import Any, Final, Literal, TypeAlias
 from simcore import glossary
 from simcore.analysis.compare import InputRow, input_rows
 from simcore.analysis.yardsticks import Done, Metrics, Yardstick, yardstick
-from simcore.catalog import Catalog, default_catalog
+from simcore.catalog import default_catalog
 from simcore.errors import Message, TrimtabError
-from simcore.plan import plan
+from simcore.plan import Plan, plan
 from simcore.scenario import Scenario
 from simcore.simulate import simulate
 from simcore.why import Term, constant, power, product
-from simcore.workload.arrivals import Trace
-from simcore.workload.traces import TraceTable
 
 Layer = Literal["physical", "data", "task"]
 Subset: TypeAlias = frozenset[Layer]
+Planner: TypeAlias = Callable[[Mapping[str, Any]], Plan]
+Recall: TypeAlias = Callable[[str], Metrics | None]
 Worth: TypeAlias = Mapping[Subset, Term]
 LAYERS: Final[tuple[Layer, ...]] = ("physical", "data", "task")
 _PHYSICAL: Final = ("hardware", "topology", "reliability")
@@ -98,6 +98,7 @@ class Attribution:
             "measure": self.yardstick.slug,
             "label": self.yardstick.said.text,
             "whole_ratio": None if self.whole is None else self.whole.value,
+            "beyond_ratio": self.beyond,
             "demand_ratio": None if self.demand is None else self.demand.value,
             "changes": {group: [row.path for row in rows] for group, rows in self.changes.items()},
             "layers": [
@@ -123,17 +124,17 @@ def attribution(
     before: Scenario,
     after: Scenario,
     *,
-    catalog: Catalog | None = None,
-    traces: Callable[[Trace], TraceTable] | None = None,
-    recall: Callable[[str], Metrics | None] | None = None,
+    planner: Planner | None = None,
+    recall: Recall | None = None,
 ) -> Attribution:
     """Which layer earned what on the way from `before` to `after`, by one run of each subset of the changed layers.
 
-    `recall` may know the metrics of a plan's digest, which is then not run.
+    `planner` plans a document, with other catalogs or traces than those at hand; `recall` may know the metrics of a
+    plan's digest, which is then not run.
     """
     changes = changes_by_layer(before, after)
     subsets = _subsets([layer for layer in LAYERS if changes[layer]])
-    means = _Means(catalog=catalog or default_catalog(), traces=traces, recall=recall)
+    means = _Means(planner=planner or _planned, recall=recall)
     ran = {subset: means.run(mixed(before, after, subset)) for subset in subsets}
     judged = yardstick(after.workload.kind, [done for done in ran.values() if isinstance(done, Done)])
     own: Done | Message | None = None
@@ -183,21 +184,24 @@ def mixed(before: Scenario, after: Scenario, layers: Subset) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Means:
-    """With what scenarios are planned, and results that are known."""
+    """How scenarios are planned, and results that are known."""
 
-    catalog: Catalog
-    traces: Callable[[Trace], TraceTable] | None
-    recall: Callable[[str], Metrics | None] | None
+    planner: Planner
+    recall: Recall | None
 
     def run(self, document: Mapping[str, Any]) -> Done | Message:
         """What a scenario comes to; one that is refused or does not fit is an answer too."""
         try:
-            planned = plan(Scenario.parse(document), self.catalog, self.traces)
+            planned = self.planner(document)
             known = self.recall(planned.digest) if self.recall else None
             metrics = simulate(planned).metrics if known is None else known
         except TrimtabError as error:
             return error.message
         return Done(metrics=metrics, digest=planned.digest, chip_count=planned.fabric.chip_count)
+
+
+def _planned(document: Mapping[str, Any]) -> Plan:
+    return plan(Scenario.parse(document), default_catalog())
 
 
 def _subsets(layers: Sequence[Layer]) -> list[Subset]:

@@ -19,6 +19,9 @@ def register(commands: Commands) -> None:
     comparison.add_argument(
         "--baseline", metavar="FILE", help="which of them is the baseline (default: the first)"
     )
+    comparison.add_argument(
+        "--attribution", action="store_true", help="which layer earned the gain, by running every subset"
+    )
     comparison.add_argument("--format", choices=sorted(FORMATS), default="md")
     comparison.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
 

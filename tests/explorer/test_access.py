@@ -213,6 +213,7 @@ def test_a_comparison_shows_nothing_of_what_may_not_be_read(
     work(run_of(own))
     query = f"s={own.pk}&s={finished.revision.scenario_id}"
     assert as_bob.get(f"/c/?{query}").status_code == 404
+    assert as_bob.get(f"/c/layers/?{query}").status_code == 404
     for suffix in ("html", "csv", "json", "md"):
         assert as_bob.get(f"/c/export/{suffix}/?{query}").status_code == 404
 
@@ -334,7 +335,7 @@ def test_every_address_is_tested_here() -> None:
     known = {
         "home", "start", "story", "workbench", "edit", "fork", "pin", "save", "share", "visibility", "rename",
         "delete", "undo", "redo", "go", "cancel", "scenario_yaml", "panel", "why", "trace_json", "result_json",
-        "measured", "compare", "export", "library", "entry", "calibrate", "calibration", "keep_calibration",
+        "measured", "compare", "layers", "export", "library", "entry", "calibrate", "calibration", "keep_calibration",
         "records",
         "calibration_yaml", "use_calibration", "discard_calibration",
         "clone",

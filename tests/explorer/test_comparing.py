@@ -165,3 +165,49 @@ def test_an_unfinished_run_has_a_panel(scenario: SavedScenario, as_alice: Client
     for tab in ("overview", "fabric", "memory", "serving", "reliability"):
         assert as_alice.get(f"/runs/{run.pk}/panel/{tab}/").status_code == 200
     assert as_alice.get(f"/runs/{run.pk}/panel/secrets/").status_code == 404
+
+
+def test_the_page_asks_for_the_layers_once_and_then_has_them(
+    pair: list[SavedScenario], as_alice: Client
+) -> None:
+    first = as_alice.get(f"/c/?{query(pair)}")
+    assert first.context["layers_wait"]
+    assert 'id="layers" class="layers" data-from="/c/layers/?s=' in first.content.decode()
+    part = as_alice.get(f"/c/layers/?{query(pair)}").content.decode()
+    assert "Only the physical layer changed (Fabric)" in part
+    again = as_alice.get(f"/c/?{query(pair)}")
+    assert not again.context["layers_wait"]
+    assert "Only the physical layer changed (Fabric)" in again.content.decode()
+
+
+def test_layers_need_each_other_or_stand_alone_in_pictures(alice: User, as_alice: Client) -> None:
+    viewer = Viewer(user=alice)
+    changed = {
+        **SERVING,
+        "name": "Both",
+        "hardware": {"chip": "nvidia-h200-sxm", "chip_count": 1},
+        "serving": {"weights_dtype": "fp8"},
+    }
+    scenarios = [actions.create_scenario(viewer, document) for document in (SERVING, changed)]
+    part = as_alice.get(f"/c/layers/?{query(scenarios)}").content.decode()
+    assert 'id="1chart-layers"' in part
+    assert 'id="1chart-combinations"' in part
+    assert part.count("<tr>") >= 4
+
+
+def test_layers_of_too_many_requests_are_not_run_for_a_page(alice: User, as_alice: Client) -> None:
+    viewer = Viewer(user=alice)
+    many = {**SERVING, "workload": {**SERVING["workload"], "request_count": 150_000}}
+    scenarios = [
+        actions.create_scenario(viewer, document)
+        for document in (many, {**many, "name": "fp8", "serving": {"weights_dtype": "fp8"}})
+    ]
+    part = as_alice.get(f"/c/layers/?{query(scenarios)}").content.decode()
+    assert "too many requests for a page" in part
+
+
+def test_any_column_becomes_the_baseline(pair: list[SavedScenario], as_alice: Client) -> None:
+    page = as_alice.get(f"/c/?{query(pair)}")
+    assert page.context["columns"][1]["as_baseline"] == query(pair[::-1])
+    turned = as_alice.get(f"/c/?{page.context['columns'][1]['as_baseline']}")
+    assert [entry.name for entry in turned.context["entries"]] == [EVIL, "Two leaves"]
