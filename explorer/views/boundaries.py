@@ -1,7 +1,7 @@
 """Where a scenario ends: grown, with a second kind of chip, with more traffic between domains, beside another job.
 
 `explorer/boundaries.html`: `scenario`, `panel`, `chips` (slug and name), `other_chip`, `others` (own scenarios that
-could stand beside), `beside` (the chosen one's key, or "").
+could stand beside), `beside` (the chosen one's key, or ""), `staged` (whether taxes by stage were asked for).
 """
 
 from functools import partial
@@ -21,6 +21,7 @@ from explorer.access import (
     viewer_owning,
 )
 from explorer.charts import boundaries as charts
+from explorer.charts import stages as stage_charts
 from explorer.charts.style import Chart, Note, Panel
 from explorer.models import SavedScenario
 from explorer.tasks import plan_document
@@ -29,6 +30,8 @@ from explorer.wording import capitalised, translated
 from simcore.analysis.boundaries import boundaries, first_break, next_chip
 from simcore.analysis.colocated import colocated, message_of
 from simcore.analysis.crossing import crossing
+from simcore.analysis.stages import message_of as leading
+from simcore.analysis.stages import stages
 from simcore.catalog import default_catalog
 from simcore.errors import InputError, TrimtabError
 from simcore.plan import Plan
@@ -53,18 +56,25 @@ def ends(request: HttpRequest, pk: UUID) -> HttpResponse:
     chosen = request.GET.get("beside", "")
     beside, notes = _beside(viewer, outcome.plan, chosen)
     share = crossing(outcome.plan)
+    staged = "stages" in request.GET
     context = {
         "scenario": scenario,
         "panel": Panel(
             tab="boundaries",
             headline=headline,
             notes=notes,
-            charts=(grown, *([charts.crossing(share.as_dict())] if share else []), *beside),
+            charts=(
+                grown,
+                *([charts.crossing(share.as_dict())] if share else []),
+                *beside,
+                *(_staged(scenario, outcome.plan, other_chip) if staged else []),
+            ),
         ),
         "chips": [(chip.slug, chip.name) for chip in default_catalog().chips.values()],
         "other_chip": other_chip,
         "others": listed_scenarios(viewer).exclude(pk=pk)[:SHOWN],
         "beside": chosen,
+        "staged": staged,
     }
     return render(request, "explorer/boundaries.html", context)
 
@@ -76,6 +86,13 @@ def _grown(scenario: SavedScenario, planned: Plan, other_chip: str) -> tuple[Cha
     found = boundaries(planned, catalog, replan, other_chip=other_chip)
     chip = other_chip or next_chip(catalog, catalog.chip(planned.scenario.hardware.chip)).slug
     return charts.growth([one.as_dict() for one in found]), capitalised(translated(first_break(found))), chip
+
+
+def _staged(scenario: SavedScenario, planned: Plan, other_chip: str) -> list[Chart]:
+    """The taxes of every stage; nothing where nothing has a price."""
+    replan = partial(plan_document, viewer=viewer_owning(scenario))
+    found = stages(planned, default_catalog(), replan, other_chip=other_chip)
+    return [stage_charts.stages([one.as_dict() for one in found], leading(found).as_dict())] if found else []
 
 
 def _beside(viewer: Viewer, planned: Plan, chosen: str) -> tuple[tuple[Chart, ...], tuple[Note, ...]]:

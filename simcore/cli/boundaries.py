@@ -24,6 +24,7 @@ def register(commands: Commands) -> None:
         "--other-chip", default="", metavar="SLUG", help="the second kind of chip that is tried"
     )
     parser.add_argument("--beside", metavar="FILE", help="a scenario that shares the fabric")
+    parser.add_argument("--stages", action="store_true", help="tax it as it grows, mixes and ages")
     parser.add_argument("--json", action="store_true")
 
 
@@ -31,6 +32,7 @@ def _boundaries(options: argparse.Namespace) -> None:
     from simcore.analysis.boundaries import boundaries
     from simcore.analysis.colocated import colocated
     from simcore.analysis.crossing import crossing
+    from simcore.analysis.stages import stages
     from simcore.report.boundaries import boundaries_text
 
     planned, catalog = plan_file(options.file, options.set), default_catalog()
@@ -38,12 +40,14 @@ def _boundaries(options: argparse.Namespace) -> None:
     rows = boundaries(planned, catalog, replan, other_chip=options.other_chip)
     share = crossing(planned)
     beside = colocated(planned, plan_file(options.beside, []), catalog) if options.beside else []
+    staged = stages(planned, catalog, replan, other_chip=options.other_chip) if options.stages else []
     if options.json:
         document = {
             "boundaries": [row.as_dict() for row in rows],
             "crossing": share.as_dict() if share else None,
             "colocated": [one.as_dict() for one in beside],
+            "stages": [one.as_dict() for one in staged],
         }
         print(json.dumps(document))
     else:
-        print(boundaries_text(rows, share, beside))
+        print(boundaries_text(rows, share, beside, staged))

@@ -7,11 +7,18 @@ from collections.abc import Iterator, Sequence
 from simcore.analysis.boundaries import Boundary, first_break
 from simcore.analysis.colocated import Neighbour, message_of
 from simcore.analysis.crossing import Crossing
+from simcore.analysis.stages import Stage
+from simcore.analysis.stages import message_of as leading
 from simcore.glossary import label
 from simcore.units import dimension_of, printed_text
 
 
-def boundaries_text(rows: Sequence[Boundary], share: Crossing | None, beside: Sequence[Neighbour]) -> str:
+def boundaries_text(
+    rows: Sequence[Boundary],
+    share: Crossing | None,
+    beside: Sequence[Neighbour],
+    staged: Sequence[Stage] = (),
+) -> str:
     """As `trimtab boundaries` prints it."""
     lines = [first_break(rows).text, ""]
     for row in rows:
@@ -28,7 +35,16 @@ def boundaries_text(rows: Sequence[Boundary], share: Crossing | None, beside: Se
             f"  {one.placing:<7}{one.name:<30}traffic ×{one.slowdown.value:.2f}, step ×{one.step.value:.2f}"
             for one in beside
         ]
+    if staged:
+        lines += ["", leading(staged).text, *map(_stage, staged)]
     return "\n".join(lines)
+
+
+def _stage(stage: Stage) -> str:
+    if stage.refused is not None or stage.taxes is None:
+        return f"  {stage.name.text:<28}cannot be: {stage.refused.text if stage.refused else 'no price'}"
+    amounts = ", ".join(f"{tax} {printed_text(term.value, 'usd')}" for tax, term in stage.taxes.terms.items())
+    return f"  {stage.name.text:<28}{amounts} a year"
 
 
 def _row(row: Boundary) -> Iterator[str]:

@@ -85,3 +85,12 @@ def test_a_stranger_s_scenario_is_not_found(
 def test_it_speaks_chinese(as_alice: Client, training: SavedScenario) -> None:
     page = as_alice.get(f"/s/{training.pk}/boundaries/", headers={"accept-language": "zh-hans"})
     assert "扩展时最先在 ×8 失效：需要 3 层交换机，而不是 2 层" in page.content.decode()
+
+
+def test_taxes_by_stage_are_simulated_when_asked_for(as_alice: Client, alice: User) -> None:
+    scenario = actions.create_scenario(Viewer(user=alice), SERVING)
+    assert "stages" not in charts_of(as_alice.get(f"/s/{scenario.pk}/boundaries/"))
+    chart = charts_of(as_alice.get(f"/s/{scenario.pk}/boundaries/?stages=yes"))["stages"]
+    assert chart.title == "Waiting tax stays the largest as it grows, mixes and ages"
+    assert chart.body[0].name == "As it stands"
+    assert "64 times as large" in chart.table.columns
