@@ -63,7 +63,7 @@ def tornado(rows: Sequence[Row], metric: str) -> Chart | None:
                 f"{wording.label(row['path'])} {style.number(row['swing'], metric)}" for row in moving[:SHOWN]
             )
         },
-        source=_("Light: at the low end. Dark: at the high end. * beyond what was measured"),
+        source=_tornado_source(rows),
         draw="twosided",
         body=_tornado_bars(moving[:SHOWN], metric),
         table=_tornado_table(rows, metric),
@@ -83,6 +83,21 @@ def _tornado_title(moving: Sequence[Row], metric: str) -> str:
         "high": style.number(max(ends), metric),
     }
     return _("%(input)s matters most: %(metric)s from %(low)s to %(high)s") % words
+
+
+def _tornado_source(rows: Sequence[Row]) -> str:
+    """How the ends are told apart, and which of them nothing was measured near."""
+    said = _("Hatched: at the low end. Solid: at the high end")
+    if rows[0]["extrapolated_base"]:
+        return f"{said}. " + _("The scenario itself lies beyond what was measured")
+    if any(row[f"extrapolated_{end}"] for row in rows for end in ("low", "high")):
+        return f"{said}. " + _("* beyond what was measured")
+    return said
+
+
+def _star(row: Row, end: str) -> str:
+    """Marks an end that was not measured, where the scenario itself was."""
+    return "*" if row[f"extrapolated_{end}"] and not row["extrapolated_base"] else ""
 
 
 def _tornado_bars(rows: Sequence[Row], metric: str) -> tuple[TwoSided, ...]:
@@ -145,7 +160,7 @@ def _end_text(row: Row, end: str, metric: str) -> str:
     value = row[f"at_{end}"]
     if value is None:
         return _("cannot be")
-    return style.number(value, metric).text + ("*" if row[f"extrapolated_{end}"] else "")
+    return style.number(value, metric).text + _star(row, end)
 
 
 def _tornado_table(rows: Sequence[Row], metric: str) -> Table:
@@ -193,7 +208,7 @@ def _end_cell(row: Row, end: str, metric: str) -> Cell:
     if value is None:
         return Cell(text=_("cannot be"), muted=True)
     shown = style.number(value, metric)
-    return Cell(text=shown.text + ("*" if row[f"extrapolated_{end}"] else ""), unit=shown.unit)
+    return Cell(text=shown.text + _star(row, end), unit=shown.unit)
 
 
 def _number_cell(value: float | None, name: str) -> Cell:
@@ -378,10 +393,10 @@ def _goal_figure(trace: Sequence[Row], path: str, metric: str, bound: float) -> 
     }
     ends = [row["value"] for row in trace]
     limit = style.baseline_line([min(ends), max(ends)], [bound, bound], name=_("bound"), hoverinfo="skip")
-    levels = [bound, *got]
+    levels, margin = [bound, *got], (max(ends) - min(ends)) * 0.03
     return style.figure(
         [points, limit],
-        x=style.axis(showgrid=False, nticks=6),
+        x=style.axis(showgrid=False, nticks=6, range=[min(ends) - margin, max(ends) + margin]),
         y=style.axis(
             tickvals=(ticks := _ticks(levels)), ticktext=[str(style.number(tick, metric)) for tick in ticks]
         ),

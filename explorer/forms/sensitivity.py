@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from explorer import wording
+from simcore import glossary
 from simcore.analysis.cells import Depth
 from simcore.analysis.estimate import closed_form_metrics
 from simcore.analysis.intervals import interval
@@ -113,7 +114,7 @@ def question(planned: Plan, data: Mapping[str, str]) -> Question:
         between=data.get("between", "").strip(),
         find="largest" if data.get("find") == "largest" else "smallest",
         bound_metric=bound_metric,
-        side="at_least" if data.get("side") == "at_least" else "at_most",
+        side=data["side"] if data.get("side") in ("at_least", "at_most") else _side(bound_metric),
         bound=data.get("bound") or _bound(bound_metric, known),
         errors=errors,
     )
@@ -241,6 +242,10 @@ def around(planned: Plan, path: str) -> str:
 def _bound_metric(known: Mapping[str, float]) -> str:
     offered = ("serving.capacity_request_per_s", "training.token_per_s", "cost.tco_usd_per_year")
     return next(name for name in offered if name in known)
+
+
+def _side(metric: str) -> str:
+    return "at_least" if glossary.better(metric) == "up" else "at_most"
 
 
 def _bound(metric: str, known: Mapping[str, float]) -> str:

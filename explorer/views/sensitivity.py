@@ -58,7 +58,7 @@ def sensitivity(request: HttpRequest, pk: UUID) -> HttpResponse:
         "scenario": scenario,
         "panel": Panel(
             tab="sensitivity",
-            headline=found[0].title if found else _("What this scenario's figures depend on"),
+            headline=_("What this scenario's figures depend on"),
             notes=(*notes, *(Note(text=_said(message), kind="warn") for message in errors)),
             charts=found,
         ),

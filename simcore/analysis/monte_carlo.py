@@ -19,7 +19,7 @@ from pydantic import Field
 
 from simcore.analysis.cells import Cell, CellResult
 from simcore.analysis.intervals import Uncertain
-from simcore.analysis.sensitivity import EXTRAPOLATED
+from simcore.analysis.sensitivity import beyond_measured
 from simcore.analysis.targets import Target, all_met
 from simcore.analysis.tornado import Ranges, number
 from simcore.serving.records import Floats
@@ -139,7 +139,7 @@ def _distribution(metric: str, values: Floats, results: Sequence[CellResult]) ->
         "standard_error": spread / math.sqrt(len(values)),
         "draw_count": len(results),
         "failed_count": sum(bool(one.errors) for one in results),
-        "extrapolated_count": sum(not EXTRAPOLATED.isdisjoint(one.warnings) for one in results),
+        "extrapolated_count": sum(beyond_measured(one.warnings) for one in results),
     }
 
 

@@ -12,7 +12,7 @@ so what two do together is not seen (a grid or draws see it).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -46,6 +46,7 @@ class Swing:
     base_value: float
     low: End
     high: End
+    is_extrapolated: bool = False  # the scenario itself
 
     @property
     def swing(self) -> float:
@@ -70,6 +71,7 @@ class Swing:
             "elasticity": self.elasticity,
             "blocked_low": self.low.blocked.as_dict() if self.low.blocked else None,
             "blocked_high": self.high.blocked.as_dict() if self.high.blocked else None,
+            "extrapolated_base": self.is_extrapolated,
             "extrapolated_low": self.low.is_extrapolated,
             "extrapolated_high": self.high.is_extrapolated,
         }
@@ -112,6 +114,7 @@ def swings(
             base_value=metrics[metric],
             low=end(one.path, one.low),
             high=end(one.path, one.high),
+            is_extrapolated=beyond_measured(warning.code for warning in base.warnings),
         )
         for one in (default_ranges(base) if ranges is None else ranges)
     ]
@@ -145,6 +148,11 @@ def ranges_of(base: Plan, paths: Sequence[str]) -> list[InputRange]:
             )
         found.append(one)
     return found
+
+
+def beyond_measured(codes: Iterable[str]) -> bool:
+    """Whether warnings with these codes say that steps lie outside the settings that were measured."""
+    return not EXTRAPOLATED.isdisjoint(codes)
 
 
 def default_metric(base: Plan) -> str:
@@ -182,7 +190,7 @@ def _end(
         changed = plan(scenario, catalog, traces)
     except TrimtabError as error:
         return End(value=None, blocked=error.message)
-    beyond = any(warning.code in EXTRAPOLATED for warning in changed.warnings)
+    beyond = beyond_measured(warning.code for warning in changed.warnings)
     return End(value=closed_form_metrics(changed).get(metric), is_extrapolated=beyond)
 
 

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from simcore.analysis.cells import Cell, CellResult, Depth
 from simcore.analysis.intervals import Interval, interval
 from simcore.analysis.ranges import InputRange, as_typed
-from simcore.analysis.sensitivity import EXTRAPOLATED, End, Swing
+from simcore.analysis.sensitivity import End, Swing, beyond_measured
 from simcore.errors import Message
 from simcore.spec import Spec
 
@@ -105,6 +105,7 @@ class Tornado(Ranges):
                         base_value=base_value,
                         low=_end(low, metric),
                         high=_end(high, metric),
+                        is_extrapolated=beyond_measured(by_index[0].warnings),
                     )
                 )
         return sorted(found, key=lambda one: -one.swing)
@@ -137,5 +138,5 @@ def _end(result: CellResult, metric: str) -> End:
     return End(
         value=number(result, metric),
         blocked=Message.from_dict(result.errors[0]) if result.errors else None,
-        is_extrapolated=not EXTRAPOLATED.isdisjoint(result.warnings),
+        is_extrapolated=beyond_measured(result.warnings),
     )
