@@ -27,7 +27,7 @@ from explorer.views import (
 scenario_patterns = [
     path("", workbench.workbench, name="workbench"),
     re_path(
-        r"^(?P<tab>fabric|memory|serving|iteration|reliability)/$", workbench.workbench, name="workbench"
+        r"^(?P<tab>fabric|memory|serving|iteration|reliability|cost)/$", workbench.workbench, name="workbench"
     ),
     path("edit/", edit.edit, name="edit"),
     path("fork/", edit.fork, name="fork"),

@@ -732,6 +732,26 @@ _FIELDS: Final = (
         "Software per chip",
         "Licences, support and porting of a year, per chip.",
     ),
+    _entry(
+        "economics.operations_usd_per_year",
+        "Operations",
+        "Staff and contracts of a year; part of the running cost.",
+    ),
+    _entry(
+        "economics.cloud_usd_per_hour",
+        "Rent of a chip",
+        "What a chip of this kind costs per hour in a cloud; where nothing is given, what the price book says.",
+    ),
+    _entry(
+        "economics.api_input_usd_per_million_tokens",
+        "API, input",
+        "What an API asks for a million input tokens of this model; where nothing is given, what the price book says.",
+    ),
+    _entry(
+        "economics.api_output_usd_per_million_tokens",
+        "API, output",
+        "What an API asks for a million output tokens of this model; where nothing is given, what the price book says.",
+    ),
     _entry("economics.labour_usd_per_hour", "Labour", "Cost of one engineer hour."),
     _entry(
         "economics.minutes_per_suspect", "Minutes per suspect", "Time to clear one suspect after a fault."
@@ -1370,6 +1390,73 @@ _METRICS: Final = (
     _entry("cost.usd_per_million_output_tokens", "Per million output tokens", better="down"),
     _entry("cost.usd_per_million_tokens", "Per million tokens", "Input and output together.", better="down"),
     _entry("cost.power_w", "Power", "At the meter, PUE included.", better="down"),
+    _entry(
+        "cost.usd_per_million_tokens.input",
+        "Per million input tokens",
+        "The bill's share of prompts, by the tokens that passed through the layers.",
+        better="down",
+    ),
+    _entry(
+        "cost.usd_per_million_tokens.output",
+        "Per million output tokens, their share",
+        "The bill's share of decoding, by the tokens that passed through the layers.",
+        better="down",
+    ),
+    _entry("cost.idle_power_w", "Power, idle", "At the meter, while no kernel runs.", better="down"),
+    _entry(
+        "cost.peak_power_w",
+        "Power, full load",
+        "At the meter, while kernels run all the time.",
+        better="down",
+    ),
+    _entry(
+        "cost.chip_usd_per_hour",
+        "Own chip-hour",
+        "TCO over the hours of all chips, used or not.",
+        better="down",
+    ),
+    _entry("cost.cloud_chip_usd_per_hour", "Rented chip-hour", "What the same chip costs in a cloud."),
+    _entry(
+        "cost.cloud_break_even_fraction",
+        "Break-even with a cloud",
+        "Above this utilisation owning is cheaper than renting the same chips for the hours that they are used.",
+        better="down",
+    ),
+    _entry(
+        "cost.api_usd_per_million_tokens",
+        "API, per million tokens",
+        "For this mix of input and output tokens.",
+    ),
+    _entry(
+        "cost.api_break_even_fraction",
+        "Break-even with an API",
+        "Above this share of the capacity owning is cheaper than buying the same tokens from an API.",
+        better="down",
+    ),
+    _entry(
+        "cost.saturated_usd_per_million_output_tokens",
+        "Per million output tokens, all capacity used",
+        "The least that an output token can cost here; promises are not kept at this load.",
+        better="down",
+    ),
+    _entry(
+        "cost.saturated_joule_per_token",
+        "Energy per output token, all capacity used",
+        "The least that an output token can take here.",
+        better="down",
+    ),
+    _entry(
+        "cost.good_usd_per_million_output_tokens",
+        "Per million output tokens within the SLO",
+        "TCO at this load over the output tokens of requests that kept the promise: what the SLO makes a token cost.",
+        better="down",
+    ),
+    _entry(
+        "cost.slo_premium_ratio",
+        "Price of the SLO",
+        "What an output token within the SLO costs over what it costs with all capacity used.",
+        better="down",
+    ),
     _entry("cost.joule_per_token", "Energy per output token", better="down"),
     _entry("cost.priced_fraction", "Priced", "Share of the bill's items that have a price.", better="up"),
     _entry(

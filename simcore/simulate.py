@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from simcore.cost.offers import TokenMix
 from simcore.errors import Message
 from simcore.glossary import statistic
 from simcore.plan import ENGINE_VERSION, Plan, PoolPlan, ServingPlan, TrainingPlan
@@ -47,7 +48,7 @@ from simcore.serving.queue_order import starvation, waiting_line
 from simcore.serving.records import Floats, Records, Replicas, Totals, Transfers
 from simcore.serving.scaling import scaling_metrics, slow_starts
 from simcore.serving.state import FINISHED
-from simcore.why import Term, simulated
+from simcore.why import Term, leaf, simulated
 
 OnEvent = Callable[[str, dict[str, Any]], None]
 SLICE_COUNT = 40
@@ -248,7 +249,7 @@ def _with_serving(plan: Plan, serving: ServingPlan, result: Result, emit: OnEven
     if serving.pool.bound:
         metrics["compute.roofline_bound"] = serving.pool.bound
     count = len(runs) * len(serving.inputs.requests)
-    money = _money(plan, metrics, runs, count)
+    money = _money(plan, serving, metrics, runs, count)
     tables = _serving_tables(serving, runs, records)
     if len(runs) > 1:
         tables["replications"] = replication_rows(measured)
@@ -540,7 +541,11 @@ def _class_series(plan: Plan, serving: ServingPlan, records: Records) -> dict[st
 
 
 def _money(
-    plan: Plan, metrics: Mapping[str, float | int | str], runs: Sequence[_Served], count: int
+    plan: Plan,
+    serving: ServingPlan,
+    metrics: Mapping[str, float | int | str],
+    runs: Sequence[_Served],
+    count: int,
 ) -> dict[str, Term]:
     """Power, running cost and cost per token at the measured utilisation and throughput.
 
@@ -564,11 +569,30 @@ def _money(
         ),
     }
     share = measured(prefill_share, "prefill_token_fraction")
+    kept = measured(float(metrics.get("serving.slo_goodput_request_per_s", 0.0)), "slo_goodput_request_per_s")
+    good = (kept * _mean_tokens(serving, "output")).named("good_token_per_s")
     return (
         plan.cost.terms(used)
         | plan.cost.token_terms(**rates, utilisation=used)
         | plan.cost.split_terms(prefill_share=share, **rates, utilisation=used)
+        | plan.cost.serving_terms(token_mix(serving), good_token_per_s=good, utilisation=used)
     )
+
+
+def token_mix(serving: ServingPlan) -> TokenMix:
+    """Tokens per second where all capacity is used, at the means of the drawn requests."""
+    found = {
+        f"{side}_token_per_s": (serving.capacity * _mean_tokens(serving, side)).named(
+            f"capacity_{side}_token_per_s"
+        )
+        for side in ("input", "output")
+    }
+    return TokenMix(**found)
+
+
+def _mean_tokens(serving: ServingPlan, side: str) -> Term:
+    tokens = getattr(serving.inputs.requests, f"{side}_tokens")
+    return leaf(float(np.mean(tokens)), f"mean_{side}_tokens", kind="derived", source="drawn requests")
 
 
 def _simulated_terms(plan: Plan, metrics: Mapping[str, float | int | str], count: int) -> dict[str, Term]:

@@ -14,8 +14,8 @@ from explorer.charts.style import Cell, Chart, Result, Table
 KPIS = (
     "cost.usd_per_million_output_tokens",
     "cost.tco_usd_per_year",
-    "cost.capex_usd",
-    "cost.opex_usd_per_hour",
+    "cost.cloud_break_even_fraction",
+    "cost.api_break_even_fraction",
     "cost.power_w",
     "cost.joule_per_token",
 )
@@ -61,7 +61,7 @@ def _title(total: float, unpriced: int) -> str:
 
 def _row(row: Mapping[str, Any]) -> tuple[Cell, ...]:
     power = row.get("power_w")
-    name = Cell(text=_item(row), muted=True)
+    name = Cell(text=item_label(row), muted=True)
     count = Cell(text=f"{float(row['count']):,.0f}")
     watts = Cell(text=str(style.number(float(power), "power_w"))) if power else Cell(text="–", muted=True)
     if not row.get("priced"):
@@ -79,7 +79,8 @@ def _row(row: Mapping[str, Any]) -> tuple[Cell, ...]:
     )
 
 
-def _item(row: Mapping[str, Any]) -> str:
+def item_label(row: Mapping[str, Any]) -> str:
+    """The name of a line of the bill or of the running cost."""
     names = {
         "chips": _("Chips"),
         "servers": _("Servers"),
@@ -90,6 +91,9 @@ def _item(row: Mapping[str, Any]) -> str:
         "copper_cables": _("Copper cables"),
         "links_between_switches": _("Links between switches"),
         "fibres": _("Fibres"),
+        "energy": _("Energy"),
+        "floor": _("Floor"),
+        "operations": _("Operations"),
     }
     label = str(row.get("label") or row["item"])
     return names.get(label) or wording.capitalised(label.replace("_", " "))

@@ -19,6 +19,9 @@ from explorer.charts import (
     collectives,
     compare,
     cost,
+    cost_offers,
+    cost_swings,
+    cost_year,
     doublings,
     fabric,
     faults,
@@ -49,7 +52,7 @@ from explorer.charts.style import Chart, Note, Panel, Result, Strip, Tile
 from explorer.wording import translated
 from simcore.analysis.headline import headline
 
-TABS: Final = ("overview", "fabric", "memory", "serving", "iteration", "reliability")
+TABS: Final = ("overview", "fabric", "memory", "serving", "iteration", "reliability", "cost")
 STRIP: Final = (
     "serving.tpot_s.mean",
     "serving.output_token_per_s_per_chip",
@@ -154,6 +157,7 @@ def panel(tab: str, result: Result | None, *, baseline: Result | None = None) ->
         "serving": _serving,
         "iteration": _iteration,
         "reliability": _reliability,
+        "cost": _cost,
     }[tab]
     return build(result, baseline)
 
@@ -311,6 +315,27 @@ def _reliability(result: Result | None, baseline: Result | None) -> Panel:
             faults.causes(result),
             life.events(result),
         ),
+    )
+
+
+def _cost(result: Result | None, baseline: Result | None) -> Panel:
+    charts = _present(
+        cost_year.year(result),
+        cost_offers.break_even(result),
+        cost_swings.tornado(result),
+        cost_offers.token_prices(result, baseline),
+        taxes.taxes(result),
+        cost_year.energy(result),
+        cost_year.capital(result),
+        cost.bill(result),
+    )
+    met = next((chart for chart in charts if chart.slug == "break-even"), None)
+    return Panel(
+        tab="cost",
+        headline=met.title if met else charts[0].title if charts else _("Cost and energy"),
+        notes=_notes(result, "economics", "topology.price_book"),
+        kpis=_kpis(cost.KPIS, result, baseline),
+        charts=charts,
     )
 
 

@@ -183,6 +183,7 @@ def tab_label(tab: str) -> str:
         "serving": _("Serving"),
         "iteration": _("Iteration"),
         "reliability": _("Reliability"),
+        "cost": _("Cost and energy"),
     }
     return names.get(tab, tab)
 

@@ -12,6 +12,7 @@ from typing import Final
 from simcore.analysis.bottleneck import budget
 from simcore.analysis.findings import Findings, together
 from simcore.analysis.friction import dragged
+from simcore.analysis.money import money
 from simcore.analysis.shocks import shocked
 from simcore.analysis.taxes import taxed
 from simcore.analysis.utilisation import lost
@@ -19,7 +20,7 @@ from simcore.plan import Plan
 from simcore.simulate import OnEvent, Result
 
 Piece = Callable[[Plan, Result, OnEvent | None], Findings]
-PIECES: Final[tuple[Piece, ...]] = (budget, lost, taxed, dragged, shocked)
+PIECES: Final[tuple[Piece, ...]] = (budget, lost, taxed, dragged, money, shocked)
 
 
 def analyse(plan: Plan, result: Result, on_event: OnEvent | None = None) -> Findings:

@@ -22,9 +22,12 @@ from simcore.cost.energy import (
     network_power_term,
     network_power_terms,
 )
+from simcore.cost.offers import NO_OFFERS, Offers, Owning, TokenMix, break_even_term, offers_of
 from simcore.cost.opex import (
+    HOURS_PER_YEAR,
     energy_usd_per_hour,
     floor_usd_per_hour,
+    operations_usd_per_hour,
     tco_usd_per_year,
     usd_per_million_tokens,
     usd_per_training_run,
@@ -35,7 +38,7 @@ from simcore.cost.spec import EconomicsSpec
 from simcore.errors import Message
 from simcore.fabric import Fabric
 from simcore.fabric.base import sum_of
-from simcore.why import Term, leaf, total
+from simcore.why import Term, constant, leaf, total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,7 @@ class CostModel:
     plant_usd_per_w: Term | None
     network_lines: tuple[TierLine, ...]  # by tier and medium, under each convention
     twice_usd_per_year: Mapping[str, Term]  # of each resource that has a price, on every chip
+    offers: Offers = NO_OFFERS  # what others ask for the same
 
     @property
     def capex(self) -> Term | None:
@@ -87,7 +91,8 @@ class CostModel:
     def opex(self, utilisation: Term) -> Term:
         energy = energy_usd_per_hour(self.power(utilisation), self.economics)
         floor = floor_usd_per_hour(self.it_power(full_load()), self.plant_usd_per_w)
-        return (energy if floor is None else energy + floor).named("opex_usd_per_hour")
+        more = [one for one in (floor, operations_usd_per_hour(self.economics)) if one is not None]
+        return sum_of([energy, *more]).named("opex_usd_per_hour")
 
     def tco(self, utilisation: Term) -> Term:
         return tco_usd_per_year(self.capex, self.opex(utilisation), self.economics)
@@ -108,14 +113,84 @@ class CostModel:
         found = {
             "cost.opex_usd_per_hour": self.opex(used),
             "cost.power_w": self.power(used),
+            "cost.idle_power_w": self.power(no_load()).named("idle_power_w"),
+            "cost.peak_power_w": self.power(full_load()).named("peak_power_w"),
             "cost.priced_fraction": priced_fraction_term(self.bill),
             "fabric.fabric_power_w": self.network_power,
         }
         if self.capex is not None:
             found |= {"cost.capex_usd": self.capex, "cost.tco_usd_per_year": self.tco(used)}
+            found |= self._rent_terms(used)
         if self.fabric_capex is not None:
             found["fabric.fabric_capex_usd"] = self.fabric_capex
         return found
+
+    @property
+    def chips(self) -> Term:
+        return sum_of([one.chips for one in self.machines]).named("all_chips_count")
+
+    @property
+    def is_whole(self) -> bool:
+        """Every line of the bill has a price: only then may what others ask stand beside it."""
+        return all(row.priced for row in self.bill)
+
+    @property
+    def owning(self) -> Owning:
+        """What owning costs by the hour, idle and for being used."""
+        idle = self.tco(no_load()) / constant(HOURS_PER_YEAR, "hours per year")
+        used = self.opex(full_load()) - self.opex(no_load())
+        return Owning(
+            fixed_usd_per_hour=idle.named("fixed_usd_per_hour"),
+            used_usd_per_hour=used.named("used_usd_per_hour"),
+        )
+
+    def _rent_terms(self, utilisation: Term) -> dict[str, Term]:
+        """A chip-hour of one's own beside a rented one, and from which utilisation on owning is cheaper."""
+        chips = self.chips
+        hours = constant(HOURS_PER_YEAR, "hours per year")
+        found = {
+            "cost.chip_usd_per_hour": (self.tco(utilisation) / (chips * hours)).named("chip_usd_per_hour")
+        }
+        rent = self.offers.rent_usd_per_hour
+        if rent is not None:
+            found["cost.cloud_chip_usd_per_hour"] = (rent / chips).named("cloud_chip_usd_per_hour")
+            met = break_even_term(self.owning, rent) if self.is_whole else None
+            if met is not None:
+                found["cost.cloud_break_even_fraction"] = met.named("cloud_break_even_fraction")
+        return found
+
+    def serving_terms(self, mix: TokenMix, *, good_token_per_s: Term, utilisation: Term) -> dict[str, Term]:
+        """What tokens cost where all capacity is used, where the promise is kept, and at an API."""
+        if self.capex is None or mix.output_token_per_s.value <= 0:
+            return {}
+        key, full = "usd_per_million_output_tokens", self.tco(full_load())
+        saturated = usd_per_million_tokens(full, mix.output_token_per_s, f"saturated_{key}")
+        joule = self.power(full_load()) / mix.output_token_per_s
+        found = {
+            f"cost.saturated_{key}": saturated,
+            "cost.saturated_joule_per_token": joule.named("saturated_joule_per_token"),
+        }
+        if good_token_per_s.value > 0:
+            good = usd_per_million_tokens(self.tco(utilisation), good_token_per_s, f"good_{key}")
+            found |= {
+                f"cost.good_{key}": good,
+                "cost.slo_premium_ratio": (good / saturated).named("slo_premium_ratio"),
+            }
+        return found | self._api_terms(mix)
+
+    def _api_terms(self, mix: TokenMix) -> dict[str, Term]:
+        hourly = self.offers.api_usd_per_hour(mix)
+        if hourly is None:
+            return {}
+        both = mix.input_token_per_s + mix.output_token_per_s
+        blended = hourly / constant(3600, "seconds per hour") / both * constant(1e6, "a million")
+        found = {"cost.api_usd_per_million_tokens": blended.named("api_usd_per_million_tokens")}
+        met = break_even_term(self.owning, hourly) if self.is_whole else None
+        return (
+            found
+            if met is None
+            else found | {"cost.api_break_even_fraction": met.named("api_break_even_fraction")}
+        )
 
     def token_terms(
         self, *, input_token_per_s: Term, output_token_per_s: Term, utilisation: Term
@@ -196,6 +271,11 @@ def full_load() -> Term:
     return leaf(1.0, "utilisation_fraction", kind="assumption", source=source)
 
 
+def no_load() -> Term:
+    source = "no kernel runs"
+    return leaf(0.0, "utilisation_fraction", kind="assumption", source=source)
+
+
 def cost_model(
     *,
     economics: EconomicsSpec,
@@ -209,8 +289,10 @@ def cost_model(
     optic: Optic | None = None,
     optical_switch: OpticalSwitch | None = None,
     further: Sequence[Machines] = (),
+    model: str = "",
 ) -> CostModel:
-    """Bring catalog entries, prices and fabric together; `further` are the chips of other pools."""
+    """Bring catalog entries, prices and fabric together; `further` are the chips of other pools, `model` the name
+    that an API may serve."""
     network = network_power_terms(fabric, switch=switch, optic=optic, optical_switch=optical_switch)
     machines = (Machines(chip=chip, server=server, chip_count=chip_count), *further)
     bill = bill_of_materials(
@@ -225,6 +307,7 @@ def cost_model(
     return CostModel(
         economics=economics,
         machines=machines,
+        offers=offers_of(book, economics, machines, model),
         bill=bill,
         hosts_power=sum_of([host_power_term(one) for one in machines]).named("hosts_w"),
         network_power=network_power_term(network),

@@ -1,9 +1,10 @@
 """Running cost, total cost of ownership, and cost per token.
 
-`opex per hour = facility kW × USD/kWh + floor`, floor = IT watts × plant price per watt, written off over
-15 years where the book prices it. `TCO per year = capex / depreciation + 8,760 × opex`. Cost per million
-tokens = TCO per hour over million tokens per hour. Limits: no cost of capital, no residual value, no
-staff (labour enters with diagnosis), no taxes.
+`opex per hour = facility kW × USD/kWh + floor + operations`, floor = IT watts × plant price per watt, written off over
+15 years where the book prices it. `TCO per year = capex / depreciation + 8,760 × opex`. Cost per million tokens = TCO
+per hour over million tokens per hour. Staff and contracts are one yearly sum that the owner gives
+(`economics.operations_usd_per_year`, 0 at first). Limits: no cost of capital, no residual value, no taxes; software
+per chip counts in the friction alone.
 """
 
 from __future__ import annotations
@@ -29,6 +30,16 @@ def floor_usd_per_hour(it_power: Term, plant_usd_per_w: Term | None) -> Term | N
     years = leaf(PLANT_YEARS, "plant_years", kind="assumption", source="usual life of electrical plant")
     hours = constant(HOURS_PER_YEAR, "hours per year")
     return (it_power * plant_usd_per_w / (years * hours)).named("floor_usd_per_hour")
+
+
+def operations_usd_per_hour(economics: EconomicsSpec) -> Term | None:
+    """Staff and contracts; None where the owner gives none."""
+    if not economics.operations_usd_per_year:
+        return None
+    yearly = leaf(
+        economics.operations_usd_per_year, "operations_usd_per_year", path="economics.operations_usd_per_year"
+    )
+    return (yearly / constant(HOURS_PER_YEAR, "hours per year")).named("operations_usd_per_hour")
 
 
 def tco_usd_per_year(capex: Term | None, opex: Term, economics: EconomicsSpec) -> Term:

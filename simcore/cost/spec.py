@@ -35,6 +35,12 @@ class EconomicsSpec(Spec):
     electricity_usd_per_kwh: float = Field(default=0.08, ge=0, le=10)
     pue: float = Field(default=1.25, ge=1, le=5, description="facility power over IT power")
     depreciation_years: float = Field(default=4.0, gt=0, le=50)
+    operations_usd_per_year: float = Field(default=0.0, ge=0, le=1e12, description="staff and contracts")
+    cloud_usd_per_hour: float | None = Field(
+        default=None, gt=0, le=1e4, description="per chip; else the book's"
+    )
+    api_input_usd_per_million_tokens: float | None = Field(default=None, ge=0, le=1e5)
+    api_output_usd_per_million_tokens: float | None = Field(default=None, ge=0, le=1e5)
     labour_usd_per_hour: float = Field(default=120.0, ge=0, le=10_000)
     minutes_per_suspect: float = Field(default=10.0, ge=0, le=10_000)
     software_usd_per_chip_year: float = Field(

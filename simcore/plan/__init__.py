@@ -177,6 +177,7 @@ def _cost(scenario: Scenario, catalog: Catalog, hardware: Hardware, fabric: Fabr
         ),
         switch=switch_for(catalog.switches, radix=radix, port_bytes_per_s=fabric.link_bytes_per_s),
         optical_switch=catalog.optical_switches[OPTICAL_SWITCH] if fabric.ocs_count else None,
+        model=scenario.model.name if scenario.workload.kind == "serving" else "",
         further=[
             Machines(chip=pool.chip, server=pool.server, chip_count=pool.chip_count, path=pool.path)
             for pool in hardware.pools[1:]
@@ -461,6 +462,7 @@ def _digest(
         hardware.calibration,
         topology_entry(hardware.topology.model_dump(mode="json")),
         cost.bill,
+        cost.offers,
         *(each for pool in hardware.pools[1:] for each in (pool.chip, pool.server, pool.calibration)),
     ]
     if serving is not None:

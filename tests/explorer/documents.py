@@ -88,8 +88,12 @@ def serving(*, hbm_s: float = 0.004, tokens: float = 410.0, ttft_p95: float = 2.
                 {
                     "item": "chip", "label": "chips", "count": 8, "unit_usd": 28e3, "total_usd": 224e3,
                     "low_usd": 200e3, "high_usd": 240e3, "power_w": 4760, "priced": True, "source": "a book",
+                    "group": "compute",
                 },
-                {"item": "nic", "label": "nics", "count": 8, "power_w": 0, "priced": False, "source": ""},
+                {
+                    "item": "nic", "label": "nics", "count": 8, "power_w": 0, "priced": False, "source": "",
+                    "group": "compute",
+                },
             ],
         },
     }  # fmt: skip

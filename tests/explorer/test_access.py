@@ -30,6 +30,7 @@ READ = (
     "/s/{scenario}/serving/",
     "/s/{scenario}/iteration/",
     "/s/{scenario}/reliability/",
+    "/s/{scenario}/cost/",
     "/s/{scenario}/scenario.yaml",
     "/s/{scenario}/schedulers/",
     "/s/{scenario}/splits/",

@@ -58,6 +58,9 @@ ADDED: Final = (
     r"serving\.autoscaling\.(ready_replica_count\.(mean|max)|replica_s|used_fraction|scale_(up|down)_count)",
     r"fabric\.(core_)?completion_s",  # of the flows of a step, or of a second of serving, all started at once
     r"cost\.usd_per_training_run",  # tokens of the run over tokens per second, priced
+    r"cost\.((idle|peak)_power_w|(cloud_)?chip_usd_per_hour|(cloud|api)_break_even_fraction)",  # own or rented
+    r"cost\.(api_usd_per_million_tokens|(saturated|good)_usd_per_million_output_tokens|saturated_joule_per_token)",
+    r"cost\.slo_premium_ratio",  # a token within the SLO over one with all capacity used
     r"fabric\.(deploy_hours|monitor_hours_per_year|upgrade_hours)",  # what a fabric asks of people
     r"fabric\.scaleup_(switch|link|cable)_count",  # what the scale-up domains are built of
     r"reliability\.life\.(goodput_fraction|utilisation_fraction|mtti_s|stop_wait_s\.mean|wait_s\.(mean|p95))",
