@@ -53,6 +53,10 @@ class Comparison:
     metrics: tuple[MetricRow, ...]
     comparable: bool
     conditions: tuple[str, ...] = ()  # what a result rests on, or what breaks it: said beside any saving
+    attributions: tuple[
+        Mapping[str, Any], ...
+    ] = ()  # of each further column, in the form of `Attribution.as_dict`
+    sentences: tuple[str, ...] = ()  # what the attributions say
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -60,6 +64,8 @@ class Comparison:
             "comparable": self.comparable,
             "equal_input_count": self.equal_input_count,
             "conditions": list(self.conditions),
+            "attributions": [dict(one) for one in self.attributions],
+            "sentences": list(self.sentences),
             "inputs": [
                 {"path": row.path, "label": row.label, "values": list(row.values)} for row in self.inputs
             ],

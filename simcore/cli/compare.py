@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
-from simcore.analysis.compare import compare
-from simcore.cli.common import Commands, add_command, plan_file, write_file
+from simcore.analysis.compare import Comparison, compare
+from simcore.analysis.layer_words import sentences
+from simcore.analysis.layers import attribution
+from simcore.cli.common import Commands, Given, add_command, given_file, plan_near, write_file
 from simcore.errors import InputError
+from simcore.plan import Plan
 from simcore.report import render
 from simcore.report.comparison import FORMATS
-from simcore.simulate import simulate
+from simcore.simulate import Result, simulate
 
 
 def register(commands: Commands) -> None:
@@ -37,7 +43,8 @@ def _compare(options: argparse.Namespace) -> None:
                 got=options.baseline,
             )
         files.insert(0, files.pop(files.index(options.baseline)))
-    plans = [plan_file(file, []) for file in files]
+    given = [given_file(file, []) for file in files]
+    plans = [one.plan() for one in given]
     results = [simulate(one) for one in plans]
     for one, result in zip(plans, results, strict=True):
         for warning in result.warnings:
@@ -47,8 +54,32 @@ def _compare(options: argparse.Namespace) -> None:
         [result.metrics for result in results],
         [[warning.as_dict() for warning in result.warnings] for result in results],
     )
+    if options.attribution:
+        comparison = _with_attributions(comparison, given, plans, results)
     text = render(comparison, options.format)
     if options.output:
         write_file(options.output, text)
     else:
         sys.stdout.write(text)
+
+
+def _with_attributions(
+    comparison: Comparison, given: Sequence[Given], plans: Sequence[Plan], results: Sequence[Result]
+) -> Comparison:
+    """What the layers of each further file earned against the first; the runs that are there are used."""
+    known = {one.digest: result.metrics for one, result in zip(plans, results, strict=True)}
+    found = [
+        attribution(
+            plans[0].scenario,
+            one.scenario,
+            planner=partial(plan_near, base=own.base),
+            recall=known.get,
+        )
+        for own, one in zip(given[1:], plans[1:], strict=True)
+    ]
+    told = [
+        f"{one.scenario.name}: {message.text}"
+        for one, attributed in zip(plans[1:], found, strict=True)
+        for message in sentences(attributed)
+    ]
+    return replace(comparison, attributions=tuple(one.as_dict() for one in found), sentences=tuple(told))

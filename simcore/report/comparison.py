@@ -46,6 +46,8 @@ def as_csv(comparison: Comparison) -> str:
         writer.writerow(["input", row.path, row.label, *(safe_cell(value) for value in row.values)])
     for text in comparison.conditions:
         writer.writerow(["condition", "", safe_cell(text)])
+    for text in comparison.sentences:
+        writer.writerow(["attribution", "", safe_cell(text)])
     for metric in comparison.metrics:
         writer.writerow(
             ["metric", metric.metric, metric.label, *(safe_cell(cell.value) for cell in metric.cells)]
@@ -62,6 +64,8 @@ def as_markdown(comparison: Comparison) -> str:
         f"# {_markdown(' against '.join(comparison.names))}\n\n"
         f"{_what_differs(comparison)}\n\n"
         + "".join(f"> {_markdown(text)}\n\n" for text in comparison.conditions)
+        + "".join(f"- {_markdown(text)}\n" for text in comparison.sentences)
+        + ("\n" if comparison.sentences else "")
         + _markdown_table(["Input", "Path", *comparison.names], inputs)
         + "\n"
         + _markdown_table(["Result", *comparison.names], metrics)
@@ -87,6 +91,7 @@ def as_html(comparison: Comparison) -> str:
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
         f"<h1>{title}</h1><p>{html.escape(_what_differs(comparison))}</p>"
         + "".join(f"<p><b>{html.escape(text)}</b></p>" for text in comparison.conditions)
+        + "".join(f"<p>{html.escape(text)}</p>" for text in comparison.sentences)
         + _html_table(["Input", "Path", *comparison.names], inputs)
         + _html_table(["Result", *comparison.names], metrics)
         + "</html>\n"
