@@ -96,6 +96,7 @@ urlpatterns = [
     path("accounts/signup/", accounts.sign_up, name="signup"),
     path("help/", pages.help_page, name="help"),
     path("methods/", pages.methods, name="methods"),
+    path("methods/aiconfigurator/", pages.aiconfigurator, name="aiconfigurator"),
     path("healthz", pages.healthz, name="healthz"),
     path("i18n/", include("django.conf.urls.i18n")),
     path("admin/", admin.site.urls),

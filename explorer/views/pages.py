@@ -36,6 +36,12 @@ def methods(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
+def aiconfigurator(request: HttpRequest) -> HttpResponse:
+    """The plan search beside a public one, on two tasks."""
+    return render(request, "docs/aiconfigurator.html")
+
+
+@require_safe
 @never_cache
 def healthz(request: HttpRequest) -> HttpResponse:
     """200 where the database answers."""

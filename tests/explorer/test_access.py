@@ -343,7 +343,7 @@ def test_every_address_is_tested_here() -> None:
         "traces", "trace", "use_trace", "beside", "run_beside", "shared", "revoke", "login", "logout", "signup",
         "matrices", "matrix", "study_matrix", "discard_matrix", "topologies", "boundaries", "sensitivity",
         "graph", "graph_file", "link_graph", "link_graph_file",
-        "help", "methods", "healthz",
+        "help", "methods", "aiconfigurator", "healthz",
     }  # fmt: skip
 
     def names(patterns: list[URLPattern | URLResolver]) -> set[str]:

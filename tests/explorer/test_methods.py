@@ -66,3 +66,10 @@ def test_at_most_a_twentieth_is_a_known_deviation_and_none_of_them_exact() -> No
     missed = [row for row in rows if not row.passed]
     assert len(missed) <= len(rows) / 20
     assert not [row.fact.id for row in missed if row.fact.tolerance == 0]
+
+
+def test_the_search_stands_beside_aiconfigurators(client: Client) -> None:
+    page = client.get("/methods/aiconfigurator/").content.decode()
+    assert "669.4" in page
+    assert "670.2" in page
+    assert "/methods/aiconfigurator/" in client.get("/methods/").content.decode()

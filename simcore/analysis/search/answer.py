@@ -68,11 +68,11 @@ def answer(found: Found, results: Sequence[CellResult]) -> Answer:
     attainment = found.scenario.workload.slo.attainment_fraction
     simulated = {one.index: one for one in results}
     rows = [
-        _row(found, place) | _verified(found, place, simulated.get(index), attainment)
+        {"index": index} | _row(found, place) | _verified(found, place, simulated.get(index), attainment)
         for index, place in enumerate(found.verified)
     ]
     rows += [_row(found, int(place)) for place in found.frontier if int(place) not in set(found.verified)]
-    kept = [one for one in rows if one.get("keeps_slo")]
+    kept = [one for one in rows if one.get("keeps_slo")] if found.best is not None else []
     sign = -1.0 if found.search.objective in MOST_IS_BEST else 1.0
     recommended = min(kept, key=lambda one: sign * one["objective_simulated"], default=None)
     moved = [

@@ -59,9 +59,12 @@ class Found:
 
     @property
     def verified(self) -> list[int]:
-        """The best first, then those under tightened limits, then an even choice of the frontier."""
+        """The best first, then those under tightened limits, then an even choice of the frontier.
+
+        Where nothing is feasible, what each relaxation would bring.
+        """
         if self.best is None:
-            return []
+            return list(dict.fromkeys(one.place for one in self.relaxations))[: self.search.verified]
         places = [self.best, *(place for place in self._tightened() if place is not None)]
         room = max(0, self.search.verified - len(dict.fromkeys(places)))
         places += [int(place) for place in thinned(self.frontier, room)] if room else []

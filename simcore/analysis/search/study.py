@@ -15,6 +15,7 @@ from simcore.analysis.cells import Cell, CellResult, Depth
 from simcore.analysis.search.answer import answer, cells_of
 from simcore.analysis.search.closed import Found, closed_forms
 from simcore.analysis.search.spec import Search
+from simcore.errors import InfeasibleError
 
 
 class PlanSearch(Search):
@@ -26,8 +27,12 @@ class PlanSearch(Search):
         return "simulated"
 
     def cells(self, document: Mapping[str, Any]) -> list[Cell]:
-        """The best and the frontier, as overrides."""
-        return cells_of(self._found(document))
+        """The best and the frontier, as overrides. Raises InfeasibleError where there is nothing to simulate."""
+        found = self.found(document)
+        cells = cells_of(found)
+        if not cells and self.verified:
+            raise InfeasibleError(*answer(found, ()).messages)
+        return cells
 
     def keeps(self, metric: str) -> bool:
         """Every metric: a verified row is a whole scenario."""
@@ -37,7 +42,7 @@ class PlanSearch(Search):
         self, document: Mapping[str, Any], results: Sequence[CellResult]
     ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         """The tables of the answer; `search` is one row with what is said of all."""
-        found = answer(self._found(document), results).as_dict()
+        found = answer(self.found(document), results).as_dict()
         whole = {name: value for name, value in found.items() if not isinstance(value, list)}
         return {
             "search": [whole],
@@ -47,7 +52,8 @@ class PlanSearch(Search):
             "messages": found["messages"],
         }
 
-    def _found(self, document: Mapping[str, Any]) -> Found:
+    def found(self, document: Mapping[str, Any]) -> Found:
+        """What closed forms say, remembered."""
         return _remembered(json.dumps(document, sort_keys=True), self)
 
 

@@ -225,8 +225,8 @@ def test_a_search_is_a_study():
     assert len(cells) == 2
     tables = study.summary(DOCUMENT, list(evaluate(DOCUMENT, cells)))
     assert tables["search"][0]["recommended"] is not None
-    assert cells_of(study._found(DOCUMENT)) == cells
-    assert answer(study._found(DOCUMENT), []).recommended is None
+    assert cells_of(study.found(DOCUMENT)) == cells
+    assert answer(study.found(DOCUMENT), []).recommended is None
 
 
 def test_what_does_not_serve_is_refused():
