@@ -168,7 +168,9 @@ class Chart:
     axis: str
     summary: str
     source: str = ""
-    draw: Literal["plot", "stack", "bars", "twosided", "waterfall", "topology", "roofline", "gantt", "table"]
+    draw: Literal[
+        "plot", "stack", "bars", "twosided", "waterfall", "topology", "roofline", "gantt", "heat", "table"
+    ]
     body: Any = None
     table: Table | None = None
     open_table: bool = False

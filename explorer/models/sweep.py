@@ -68,6 +68,11 @@ class Sweep(Owned):
         told = self.events.filter(kind="sweep.cells").values_list("payload", flat=True)
         return sorted((cell for payload in told for cell in payload["cells"]), key=lambda cell: cell["index"])
 
+    def overrides(self) -> dict[int, dict[str, Any]]:
+        """What is set in each cell, of all rounds so far."""
+        cells = (cell for chunk in self.chunks.all() for cell in chunk.cells)
+        return {cell["index"]: cell["overrides"] for cell in cells}
+
     # --- transitions: each returns whether it happened -----------------------------------------------------
 
     def begin(self, chunks: Sequence[Sequence[CellDict]]) -> "list[SweepChunk]":

@@ -174,6 +174,19 @@ def here(context: Mapping[str, Any], *names: str) -> SafeString:
 
 
 @register.filter
+def sweep_kind(kind: str) -> str:
+    """What a sweep was asked for."""
+    names = {
+        "grid": _("grid"),
+        "tornado": _("tornado"),
+        "monte_carlo": _("Monte Carlo"),
+        "goal_seek": _("goal seek"),
+        "search": _("search"),
+    }
+    return names.get(kind, kind)
+
+
+@register.filter
 def tab_label(tab: str) -> str:
     """A tab's name."""
     names = {

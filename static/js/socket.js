@@ -1,9 +1,9 @@
-// The log of one run, followed to its end: replayed from the last event seen, again after every lost connection.
-const ENDED = new Set(["run.finished", "run.failed", "run.cancelled"]);
+// The log of one run or sweep, followed to its end: replayed from the last event seen, again after every lost connection.
+const ENDED = /^(run|sweep)\.(finished|failed|cancelled)$/;
 
-export class RunSocket {
-  constructor(run, after, onEvent, onState) {
-    Object.assign(this, { run, after, onEvent, onState, wait: 250, closed: false });
+export class LogSocket {
+  constructor(path, after, onEvent, onState) {
+    Object.assign(this, { path, after, onEvent, onState, wait: 250, closed: false });
     this.wake = () => { if (!document.hidden && !this.closed && this.socket?.readyState !== WebSocket.OPEN) this.retry(0); };
     addEventListener("online", this.wake);
     document.addEventListener("visibilitychange", this.wake);
@@ -13,7 +13,7 @@ export class RunSocket {
   open() {
     clearTimeout(this.timer);
     this.socket?.close();
-    const address = new URL(`/ws/runs/${this.run}/?after=${this.after}`, location.href);
+    const address = new URL(`${this.path}?after=${this.after}`, location.href);
     address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
     const socket = this.socket = new WebSocket(address);
     socket.onopen = () => { this.wait = 250; this.onState("open"); };
@@ -37,7 +37,7 @@ export class RunSocket {
     if (!(event.seq > this.after)) return;
     this.after = event.seq;
     this.onEvent(event);
-    if (ENDED.has(event.kind)) this.close();
+    if (ENDED.test(event.kind)) this.close();
   }
 
   close() {
@@ -46,5 +46,11 @@ export class RunSocket {
     removeEventListener("online", this.wake);
     document.removeEventListener("visibilitychange", this.wake);
     this.socket?.close();
+  }
+}
+
+export class RunSocket extends LogSocket {
+  constructor(run, after, onEvent, onState) {
+    super(`/ws/runs/${run}/`, after, onEvent, onState);
   }
 }

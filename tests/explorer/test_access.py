@@ -35,6 +35,7 @@ READ = (
     "/s/{scenario}/schedulers/",
     "/s/{scenario}/splits/",
     "/s/{scenario}/topologies/",
+    "/s/{scenario}/explore/",
     "/s/{scenario}/boundaries/",
     "/s/{scenario}/sensitivity/",
     "/runs/{run}/panel/overview/",
@@ -342,6 +343,8 @@ def test_every_address_is_tested_here() -> None:
         "clone",
         "traces", "trace", "use_trace", "beside", "run_beside", "shared", "revoke", "login", "logout", "signup",
         "matrices", "matrix", "study_matrix", "discard_matrix", "topologies", "boundaries", "sensitivity",
+        # test_explore.py asks these as a stranger
+        "explore", "start_sweep", "sweep", "cancel_sweep", "discard_sweep", "use_cell", "sweep_cells",
         "graph", "graph_file", "link_graph", "link_graph_file",
         "help", "methods", "aiconfigurator", "healthz",
     }  # fmt: skip

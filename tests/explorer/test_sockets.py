@@ -31,12 +31,21 @@ PATIENCE_S = 10.0
 async def listening(
     client: Client, run: Run, *, after: int | str = 0, origin: str = "http://localhost"
 ) -> AsyncIterator[WebsocketCommunicator]:
+    """The socket of a run."""
+    async with listening_at(client, f"/ws/runs/{run.pk}/?after={after}", origin=origin) as socket:
+        yield socket
+
+
+@asynccontextmanager
+async def listening_at(
+    client: Client, path: str, *, origin: str = "http://localhost"
+) -> AsyncIterator[WebsocketCommunicator]:
     """A socket with the cookies of a browser; `connected` and `close_code` say what became of it."""
     cookie = client.cookies.get(settings.SESSION_COOKIE_NAME)
     headers = [(b"origin", origin.encode()), (b"host", b"localhost")]
     if cookie is not None:
         headers.append((b"cookie", f"{settings.SESSION_COOKIE_NAME}={cookie.value}".encode()))
-    socket = WebsocketCommunicator(application, f"/ws/runs/{run.pk}/?after={after}", headers=headers)
+    socket = WebsocketCommunicator(application, path, headers=headers)
     socket.connected, socket.close_code = await socket.connect(timeout=PATIENCE_S)
     try:
         yield socket
