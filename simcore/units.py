@@ -153,6 +153,7 @@ _PLAIN: Final = {
     "tokens": "token",
     "bytes_per_token": "B/token",
     "usd_per_hour": "USD/h",
+    "usd_per_year": "USD/year",
     "usd_per_kwh": "USD/kWh",
     "usd_per_million_tokens": "USD per M token",
     "usd_per_million_output_tokens": "USD per M output token",

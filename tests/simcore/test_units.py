@@ -96,5 +96,6 @@ def test_a_name_says_its_dimension(name, dimension):
 def test_small_and_large_numbers_stay_readable():
     assert printed_text(0.00001234, "s") == "12.3 µs"
     assert printed_text(1_234_567, "usd") == "1.23 M USD"
+    assert printed_text(98.3, "usd_per_year") == "98.3 USD/year"
     assert printed_text(0, "bytes") == "0 B"
     assert printed_text(0.953, "fraction") == "95.3 %"
