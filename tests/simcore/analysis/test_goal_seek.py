@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simcore.analysis.cells import CellResult, evaluate
+from simcore.analysis.cells import Cell, CellResult, evaluate
 from simcore.analysis.goal_seek import GoalSeek
 from simcore.analysis.studies import InRounds, parse_study
 
@@ -128,7 +128,27 @@ def test_the_least_chips_for_a_rate_are_those_of_brute_force():
         cells = goal.next_cells(results)
     [answer] = goal.summary(document, results)["goal"]
     every = [{CHIPS: chips} for chips in range(2, 41, 2)]
-    whole = evaluate(document, [type(goal.cells({})[0])(index=i, overrides=o) for i, o in enumerate(every)],
+    whole = evaluate(document, [Cell(index=i, overrides=o) for i, o in enumerate(every)],
                      depth="closed_forms")  # fmt: skip
     meeting = [every[one.index][CHIPS] for one in whole if one.metrics.get(METRIC, 0.0) >= 120.0]
     assert answer["value"] == min(meeting)
+
+
+@pytest.mark.parametrize("rate", [10.0, 30.0, 50.0])
+def test_the_least_chips_for_a_rate_are_whole_replicas_of_it(rate):
+    """Question N068: Qwen3-32B on H200 at 10 to 50 requests/s; known: ceil(rate ÷ replica rate) × GPUs per replica."""
+    document = {
+        "name": "N068",
+        "hardware": {"chip": "nvidia-h200-sxm"},
+        "model": {"name": "qwen3-32b"},
+        "serving": {"parallelism": {"tp": 2}},
+        "workload": {"lengths": {"kind": "constant", "input_tokens": 1024, "output_tokens": 256}},
+    }
+    goal = seek(low=2, high=64, step=2, targets=({"metric": METRIC, "at_least": rate},), depth="closed_forms")
+    results, cells = [], goal.cells(document)
+    while cells:
+        results += evaluate(document, cells, depth=goal.depth)
+        cells = goal.next_cells(results)
+    [answer] = goal.summary(document, results)["goal"]
+    [replica] = evaluate(document, [Cell(index=0, overrides={CHIPS: 2})], depth="closed_forms")
+    assert answer["value"] == math.ceil(rate / replica.metrics[METRIC]) * 2
