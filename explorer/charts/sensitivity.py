@@ -87,11 +87,11 @@ def _tornado_title(moving: Sequence[Row], metric: str) -> str:
 
 def _tornado_source(rows: Sequence[Row]) -> str:
     """How the ends are told apart, and which of them nothing was measured near."""
-    said = _("Hatched: at the low end. Solid: at the high end")
+    said = _("Hatched at the low end, solid at the high end")
     if rows[0]["extrapolated_base"]:
-        return f"{said}. " + _("The scenario itself lies beyond what was measured")
+        return _("; ").join((said, _("the scenario itself lies beyond what was measured")))
     if any(row[f"extrapolated_{end}"] for row in rows for end in ("low", "high")):
-        return f"{said}. " + _("* beyond what was measured")
+        return _("; ").join((said, _("* beyond what was measured")))
     return said
 
 
@@ -200,7 +200,7 @@ def _basis(row: Row) -> str:
     """What a range rests on, and why an end cannot be."""
     blocked = [row[f"blocked_{end}"] for end in ("low", "high") if row[f"blocked_{end}"]]
     said = [translated(row["basis"]), *(translated(message) for message in blocked[:1])]
-    return "; ".join(said)
+    return _("; ").join(said)
 
 
 def _end_cell(row: Row, end: str, metric: str) -> Cell:
@@ -264,9 +264,9 @@ def _draws_source(found: Row, error: style.Number) -> str:
     }
     said = _("%(count)s draws, standard error of the mean %(error)s") % words
     if found["failed_count"]:
-        said = f"{said}; " + _("%(failed)s cannot be built") % words
+        said = _("; ").join((said, _("%(failed)s cannot be built") % words))
     if found["extrapolated_count"]:
-        said = f"{said}; " + _("%(beyond)s beyond what was measured") % words
+        said = _("; ").join((said, _("%(beyond)s beyond what was measured") % words))
     return said
 
 
@@ -402,7 +402,7 @@ def _goal_figure(trace: Sequence[Row], path: str, metric: str, bound: float) -> 
         ),
         annotations=[
             style.direct_label(
-                str(style.number(bound, metric)), x=max(ends), y=bound, xanchor="right", yanchor="bottom"
+                str(style.number(bound, metric)), x=min(ends), y=bound, xanchor="left", yanchor="bottom"
             )
         ],
     )
