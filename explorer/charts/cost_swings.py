@@ -23,7 +23,7 @@ def tornado(result: Result | None) -> Chart | None:
         return None
     metric = str(rows[0]["metric"])
     words = {
-        "input": _name(rows[0]),
+        "input": wording.in_text(_name(rows[0])),
         "metric": wording.label(metric),
         "low": style.number(min(_ends(rows[0])), metric),
         "high": style.number(max(_ends(rows[0])), metric),

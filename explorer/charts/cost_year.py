@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
+from explorer import wording
 from explorer.charts import style
 from explorer.charts.cost import item_label
 from explorer.charts.style import Cell, Chart, Result, Segment, StackBar, Table
@@ -67,7 +68,7 @@ def _year_title(rows: Sequence[Row]) -> str:
     largest = max(rows, key=_usd)
     words = {
         "total": _money(whole),
-        "item": item_label(largest),
+        "item": wording.in_text(item_label(largest)),
         "share": style.percent(_usd(largest) / whole, digits=0) if whole else "",
         "unpriced": sum(not row["priced"] for row in rows),
     }
@@ -219,7 +220,7 @@ def _part_label(part: str) -> str:
     return {
         "chips_w": _("Chips"),
         "hosts_w": _("Hosts"),
-        "network_w": _("Network"),
+        "network_w": _("Fabric"),
         "facility_w": _("Cooling and losses"),
     }[part]
 

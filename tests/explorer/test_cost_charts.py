@@ -85,7 +85,7 @@ def test_the_title_names_who_is_beaten(metrics: dict[str, float], said: str) -> 
 def test_the_widest_swing_is_named_and_on_top(serves: dict[str, Any]) -> None:
     chart = shown(cost_swings.tornado(serves))
     first = serves["tables"]["cost_swings"][0]
-    assert chart.body["data"][0]["y"][-1] in chart.title
+    assert chart.body["data"][0]["y"][-1].lower() in chart.title
     low = chart.body["data"][0]
     assert low["base"][-1] + low["x"][-1] == pytest.approx(first["at_low"])
 
