@@ -9,7 +9,7 @@ newest first), `sweep` (the one shown, or None) and with it what `_sweep.html` n
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -22,15 +22,18 @@ from django.views.decorators.http import require_POST, require_safe
 from explorer import wording
 from explorer.access import own_sweeps, scenario_for, sweep_for, uuid_or_404, viewer_of, viewer_owning
 from explorer.actions import create_scenario, latest_run, plan_for
+from explorer.charts import search as search_chart
 from explorer.charts import sweeps as charts
 from explorer.charts import translated
 from explorer.forms.axes import axis_spec, paths_of
+from explorer.forms.search import search_choices, search_spec
 from explorer.forms.sensitivity import DRAWS, choices, question
 from explorer.models import SavedScenario, Sweep
 from explorer.sweeping import cell_results
 from explorer.sweeps import start_sweep
 from explorer.views.common import limited, refuse
 from simcore.analysis.grid import Grid
+from simcore.analysis.search.study import PlanSearch
 from simcore.analysis.studies import parse_study
 from simcore.errors import Message, TrimtabError
 from simcore.scenario import apply_overrides
@@ -75,6 +78,7 @@ def explore(request: HttpRequest, pk: UUID) -> HttpResponse:
         "sweeps": sweeps,
         "most_cells": settings.MAX_CELLS_PER_SWEEP,
         **_sensitivity(scenario),
+        "search": search_choices(scenario.document) if _serves(scenario.document) else None,
         **(sweep_context(shown, request.GET.get("metric", "")) if shown else {"sweep": None}),
     }
     return render(request, "explorer/explore.html", context)
@@ -94,11 +98,16 @@ def start(request: HttpRequest, pk: UUID) -> HttpResponse:
     viewer = viewer_of(request)
     scenario = scenario_for(viewer, pk, change=True)
     try:
-        sweep = start_sweep(viewer, scenario, _spec(scenario, request.POST))
+        sweep = start_sweep(viewer, scenario, _asked(scenario, request.POST))
     except TrimtabError as error:
         refuse(request, error)
         return redirect("explore", scenario.pk)
     return redirect(f"/s/{scenario.pk}/explore/?sweep={sweep.pk}#sweep")
+
+
+def _asked(scenario: SavedScenario, data: QueryDict) -> dict[str, Any]:
+    """A grid, or a plan search where its form was sent."""
+    return search_spec(data) if data.get("kind") == "search" else _spec(scenario, data)
 
 
 @require_POST
@@ -179,6 +188,8 @@ def _plain_cell(value: Any) -> Any:
 def sweep_context(sweep: Sweep, metric: str) -> dict[str, Any]:
     """What `_sweep.html` shows."""
     study = parse_study(sweep.spec)
+    if isinstance(study, PlanSearch):
+        return _search_context(sweep, study)
     if not isinstance(study, Grid):
         return {"sweep": sweep, "panel": None, "metric": "", "shown_metrics": []}
     results = cell_results(sweep)
@@ -188,6 +199,17 @@ def sweep_context(sweep: Sweep, metric: str) -> dict[str, Any]:
     shown = [(name, wording.label(name)) for name in names]
     reasons = [translated(Message(**_message(one))) for one in sweep.messages]
     return {"sweep": sweep, "panel": panel, "metric": chosen, "shown_metrics": shown, "reasons": reasons}
+
+
+def _serves(document: Mapping[str, Any]) -> bool:
+    return document.get("workload", {}).get("kind", "serving") == "serving"
+
+
+def _search_context(sweep: Sweep, study: PlanSearch) -> dict[str, Any]:
+    """The same of a plan search."""
+    panel = search_chart.panel(study, sweep.document, cell_results(sweep))
+    reasons = [translated(Message(**_message(one))) for one in sweep.messages]
+    return {"sweep": sweep, "panel": panel, "metric": "", "shown_metrics": [], "reasons": reasons}
 
 
 def _sensitivity(scenario: SavedScenario) -> dict[str, Any]:

@@ -1,0 +1,62 @@
+"""The search of the Explore page: asked for by a form, carried out as a sweep, and a design becomes a scenario."""
+
+import re
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from explorer import actions
+from explorer.access import Viewer
+from explorer.models import SavedScenario, Sweep
+from explorer.sweeping import evaluate_chunk
+from tests.explorer.conftest import SERVING
+
+pytestmark = pytest.mark.django_db
+FORM = {
+    "kind": "search",
+    "objective": "chip_count",
+    "max_chips": "4",
+    "rate": "held",
+    "chip": ["nvidia-h100-sxm"],
+}
+
+
+@pytest.fixture
+def serving(alice: User) -> SavedScenario:
+    return actions.create_scenario(Viewer(user=alice), SERVING)
+
+
+def searched(client: Client, scenario: SavedScenario, **changes: str) -> Sweep:
+    answer = client.post(f"/s/{scenario.pk}/explore/start/", FORM | changes)
+    assert "sweep=" in answer["Location"], answer["Location"]
+    sweep = Sweep.objects.get(pk=re.search(r"sweep=([0-9a-f-]+)", answer["Location"])[1])  # type: ignore[index]
+    for chunk in sweep.chunks.all():
+        evaluate_chunk(chunk.pk, chunk.attempts)
+    sweep.refresh_from_db()
+    return sweep
+
+
+def test_a_search_shows_its_designs_and_one_becomes_a_scenario(
+    serving: SavedScenario, as_alice: Client
+) -> None:
+    sweep = searched(as_alice, serving)
+    page = as_alice.get(f"/s/{serving.pk}/explore/?sweep={sweep.pk}").content.decode()
+    assert "simulated, and" in page
+    assert "chart-search-frontier" in page or "search-frontier" in page
+    answer = as_alice.post(f"/sweeps/{sweep.pk}/use/", {"index": "0"})
+    made = re.search(r"/s/([0-9a-f-]+)/", answer["Location"])[1]  # type: ignore[index]
+    document = SavedScenario.objects.get(pk=made).document
+    assert document["hardware"]["chip_count"] <= 4
+
+
+def test_an_impossible_limit_is_said_with_the_nearest(serving: SavedScenario, as_alice: Client) -> None:
+    sweep = searched(as_alice, serving, tpot_ms="0.5")
+    page = as_alice.get(f"/s/{serving.pk}/explore/?sweep={sweep.pk}").content.decode()
+    assert "TPOT ≤ 500 µs binds" in page or "binds" in page
+
+
+def test_a_form_that_makes_no_sense_is_refused(serving: SavedScenario, as_alice: Client) -> None:
+    answer = as_alice.post(f"/s/{serving.pk}/explore/start/", FORM | {"max_chips": "many"})
+    assert "sweep=" not in answer["Location"]
+    assert not Sweep.objects.exists()
