@@ -38,7 +38,7 @@ def tax_bars(result: Result | None) -> tuple[TaxBar, ...]:
             metric=_metric(tax),
             label=wording.label(_metric(tax)),
             help=wording.help_text(_metric(tax)),
-            number=style.number(amount, "usd_per_year"),
+            number=style.number(amount, "amount_usd"),
             width=round(100 * amount / widest, 1),
         )
         for tax, amount in sorted(known.items(), key=lambda item: -item[1])
@@ -98,7 +98,7 @@ def _step(name: str) -> str:
         "owned": _("Owned, at peak"),
         "kernels": _("Kernels below peak"),
         "again": _("Work done again"),
-        "effective": _("Effective utilisation"),
+        "effective": _("Useful work"),
     }
     return words.get(name) or wording.resource(name)
 
@@ -137,7 +137,7 @@ def _rows(rows: Sequence[Mapping[str, Any]]) -> list[tuple[Cell, ...]]:
     found: list[tuple[Cell, ...]] = []
     for row in sorted(rows, key=lambda one: (TAXES.index(one["tax"]), -float(one["usd_per_year"]))):
         tax = str(row["tax"])
-        amount = style.number(float(row["usd_per_year"]), "usd_per_year")
+        amount = style.number(float(row["usd_per_year"]), "amount_usd")
         found.append(
             (
                 Cell(text=wording.label(_metric(tax)), muted=True),
