@@ -19,30 +19,41 @@ _WIDEST: Final = 50.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaxBar:
-    """A tax in the KPI row: its share of the largest as a bar, its amount as a link to Why."""
+    """A tax in the KPI row: its share of the largest as a bar, its amount as a link to Why, its share of all cost.
+
+    `metric` is "" where the amount is not known, or not yet: the line keeps its place.
+    """
 
     metric: str
     label: str
     help: str
     number: Number
     width: float
+    share: str
 
 
 def tax_bars(result: Result | None) -> tuple[TaxBar, ...]:
-    """The taxes that the result has, the largest first."""
-    amounts = {tax: style.metric(result, _metric(tax)) for tax in TAXES}
-    known = {tax: amount for tax, amount in amounts.items() if amount is not None}
-    widest = max(known.values(), default=0.0) or 1.0
+    """The four taxes, the largest first and the unknown last; none where nothing is priced."""
+    amounts = {tax: amount for tax in TAXES if (amount := style.metric(result, _metric(tax))) is not None}
+    if not amounts and style.metric(result, "cost.tco_usd_per_year") is None:
+        return ()
+    widest = max(amounts.values(), default=0.0) or 1.0
     return tuple(
         TaxBar(
-            metric=_metric(tax),
+            metric=_metric(tax) if tax in amounts else "",
             label=wording.label(_metric(tax)),
             help=wording.help_text(_metric(tax)),
-            number=style.number(amount, "amount_usd"),
-            width=round(100 * amount / widest, 1),
+            number=style.number(amounts[tax], "amount_usd") if tax in amounts else Number(text="–", unit=""),
+            width=round(100 * amounts.get(tax, 0.0) / widest, 1),
+            share=style.percent(_share(result, tax), digits=0) if tax in amounts else "",
         )
-        for tax, amount in sorted(known.items(), key=lambda item: -item[1])
+        for tax in sorted(TAXES, key=lambda tax: -amounts.get(tax, -1.0))
     )
+
+
+def _share(result: Result | None, tax: str) -> float:
+    """Of the cost of ownership."""
+    return sum(float(row["tco_fraction"]) for row in style.rows(result, "taxes") if row["tax"] == tax)
 
 
 def losses(result: Result | None) -> Chart | None:
@@ -113,9 +124,7 @@ def taxes(result: Result | None) -> Chart | None:
     title = _("The largest tax is %(tax)s: %(amount)s, %(share)s of the cost of ownership") % {
         "tax": wording.in_text(wording.label(_metric(largest))),
         "amount": style.number(amounts[largest], "usd_per_year"),
-        "share": style.percent(
-            sum(float(row["tco_fraction"]) for row in rows if row["tax"] == largest), digits=0
-        ),
+        "share": style.percent(_share(result, largest), digits=0),
     }
     return Chart(
         slug="taxes",

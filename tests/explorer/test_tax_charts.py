@@ -37,6 +37,21 @@ def test_the_row_of_taxes_goes_from_the_largest_down_and_each_opens_its_why(resu
     assert page.count("f-hair") >= 4
 
 
+def test_a_tax_has_its_share_of_all_cost_beside_it(result):
+    bars = {bar.metric: bar for bar in taxes.tax_bars(result)}
+    waiting = bars["analysis.tax.waiting_usd_per_year"]
+    fraction = sum(row["tco_fraction"] for row in result["tables"]["taxes"] if row["tax"] == "waiting")
+    assert waiting.share == f"{100 * fraction:.0f} %"
+
+
+def test_unknown_taxes_keep_their_lines(result):
+    known = {"cost.tco_usd_per_year": 1000.0, "analysis.tax.change_usd_per_year": 40.0}
+    early = taxes.tax_bars({"metrics": known, "tables": {}})
+    assert [bar.metric for bar in early] == ["analysis.tax.change_usd_per_year", "", "", ""]
+    assert [str(bar.number) for bar in early[1:]] == ["–"] * 3
+    assert len(early) == len(taxes.tax_bars(result))
+
+
 def test_the_waterfall_ends_at_the_metric(result):
     chart = taxes.losses(result)
     effective = result["metrics"]["analysis.effective_utilisation_fraction"]
