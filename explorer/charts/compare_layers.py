@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from explorer.charts.style import Bar, Cell, Chart, Note, Panel, Table
 from explorer.wording import capitalised, in_text, translated
 from simcore.analysis.layer_words import TOGETHER_RATIO, factor
+from simcore.analysis.layers import LAYERS
 
 LABEL_WIDTH: Final = 34.0  # per cent of the picture, left of the bars
 REACH: Final = 50.0  # of the longest bar; the rest is for its number
@@ -165,5 +166,7 @@ def _worth_text(worth: float | None, base: float | None) -> str:
 
 
 def _names(layers: Sequence[str]) -> str:
-    """In the order of the layers, as a label: Physical, data."""
+    """In the order of the layers, as a label that fits a phone: Physical, data; all three are All."""
+    if len(layers) == len(LAYERS):
+        return _("All layers")
     return capitalised(", ".join(in_text(layer_name(layer)) for layer in layers))

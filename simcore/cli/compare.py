@@ -11,8 +11,10 @@ from functools import partial
 from simcore.analysis.compare import Comparison, compare
 from simcore.analysis.layer_words import sentences
 from simcore.analysis.layers import attribution
+from simcore.analysis.paired import paired
+from simcore.analysis.paired import told as told_pairs
 from simcore.cli.common import Commands, Given, add_command, given_file, plan_near, write_file
-from simcore.errors import InputError
+from simcore.errors import InputError, Message
 from simcore.plan import Plan
 from simcore.report import render
 from simcore.report.comparison import FORMATS
@@ -82,4 +84,16 @@ def _with_attributions(
         for one, attributed in zip(plans[1:], found, strict=True)
         for message in sentences(attributed)
     ]
+    told += [
+        f"{one.scenario.name}: {message.text}"
+        for one, result in zip(plans[1:], results[1:], strict=True)
+        for message in _paired(results[0], result)
+    ]
     return replace(comparison, attributions=tuple(one.as_dict() for one in found), sentences=tuple(told))
+
+
+def _paired(before: Result, after: Result) -> Sequence[Message]:
+    """What became of the same requests, where both served some."""
+    if before.records is None or after.records is None:
+        return ()
+    return told_pairs(paired(before.records, after.records))
