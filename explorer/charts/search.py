@@ -149,7 +149,7 @@ def _chips(found: Answer, objective: str) -> Chart | None:
         return None
     rows = tuple(
         (
-            Cell(text=row.get("chip_name", row["chip"])),
+            Cell(text=str(row.get("chip_name", row["chip"]))),
             Cell(text=design_text(dict(row)) if "cut" in row else _("none within the limits")),
             Cell(text=_objective(objective, row)),
         )

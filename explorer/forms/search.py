@@ -62,8 +62,8 @@ def search_spec(data: QueryDict) -> dict[str, Any]:
         "chips": data.getlist("chip"),
     }
     for name in ("ttft", "tpot"):
-        if data.get(f"{name}_ms"):
-            spec[f"{name}_s"] = _seconds(data[f"{name}_ms"])
+        if typed := str(data.get(f"{name}_ms") or ""):
+            spec[f"{name}_s"] = _seconds(typed)
     return spec
 
 

@@ -202,7 +202,7 @@ def sweep_context(sweep: Sweep, metric: str) -> dict[str, Any]:
 
 
 def _serves(document: Mapping[str, Any]) -> bool:
-    return document.get("workload", {}).get("kind", "serving") == "serving"
+    return bool(document.get("workload", {}).get("kind", "serving") == "serving")
 
 
 def _search_context(sweep: Sweep, study: PlanSearch) -> dict[str, Any]:
