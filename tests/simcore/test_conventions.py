@@ -38,6 +38,7 @@ REASONED = {
     ("InputRange", "low"): OWN_UNIT,
     ("InputRange", "base"): OWN_UNIT,
     ("InputRange", "high"): OWN_UNIT,
+    ("Axis", "values"): "their unit is that of the path beside them",
     ("GoalSeek", "low"): "its unit is that of the path beside it",
     ("GoalSeek", "high"): "its unit is that of the path beside it",
     ("Target", "at_most"): "its unit is that of the metric beside it",
