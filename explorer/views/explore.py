@@ -1,7 +1,7 @@
 """The Explore page of a scenario: what to vary, the sweeps that were asked for, and what came of one of them.
 
 `explorer/explore.html`: `scenario`, `can_change`, `axes` (rows of the form), `paths` (what may be varied, with labels),
-`metrics` (id, label, whether chosen), what `_explore_sensitivity.html` needs, `sweeps` (own ones of this scenario,
+`metrics` (id, label, whether chosen), `sweeps` (own ones of this scenario,
 newest first), `sweep` (the one shown, or None) and with it what `_sweep.html` needs: `panel`, `metric`,
 `shown_metrics`, `reasons`. `_sweep.html` alone is what the page asks for again while cells come. The socket is
 `/ws/sweeps/<sweep.pk>/?after=<sweep.last_seq>`.
@@ -20,14 +20,13 @@ from django.utils.text import slugify
 from django.views.decorators.http import require_POST, require_safe
 
 from explorer import wording
-from explorer.access import own_sweeps, scenario_for, sweep_for, uuid_or_404, viewer_of, viewer_owning
-from explorer.actions import create_scenario, latest_run, plan_for
+from explorer.access import own_sweeps, scenario_for, sweep_for, uuid_or_404, viewer_of
+from explorer.actions import create_scenario, latest_run
 from explorer.charts import search as search_chart
 from explorer.charts import sweeps as charts
 from explorer.charts import translated
 from explorer.forms.axes import axis_spec, paths_of
 from explorer.forms.search import search_choices, search_spec
-from explorer.forms.sensitivity import DRAWS, choices, question
 from explorer.models import SavedScenario, Sweep
 from explorer.sweeping import cell_results
 from explorer.sweeps import start_sweep
@@ -77,7 +76,6 @@ def explore(request: HttpRequest, pk: UUID) -> HttpResponse:
         "metrics": [(name, wording.label(name), place < CHOSEN) for place, name in enumerate(names)],
         "sweeps": sweeps,
         "most_cells": settings.MAX_CELLS_PER_SWEEP,
-        **_sensitivity(scenario),
         "search": search_choices(scenario.document) if _serves(scenario.document) else None,
         **(sweep_context(shown, request.GET.get("metric", "")) if shown else {"sweep": None}),
     }
@@ -210,18 +208,6 @@ def _search_context(sweep: Sweep, study: PlanSearch) -> dict[str, Any]:
     panel = search_chart.panel(study, sweep.document, cell_results(sweep))
     reasons = [translated(Message(**_message(one))) for one in sweep.messages]
     return {"sweep": sweep, "panel": panel, "metric": "", "shown_metrics": [], "reasons": reasons}
-
-
-def _sensitivity(scenario: SavedScenario) -> dict[str, Any]:
-    """What `_explore_sensitivity.html` shows; nothing where the scenario cannot be planned."""
-    try:
-        planned = plan_for(viewer_owning(scenario), scenario.document).plan
-    except TrimtabError:
-        planned = None
-    if planned is None:
-        return {}
-    asked = question(planned, {})
-    return {"asked": asked, "choices": choices(planned, asked), "draws": DRAWS}
 
 
 def _chosen(sweeps: list[Sweep], wanted: str) -> Sweep | None:
