@@ -18,6 +18,7 @@ from django.http import Http404, HttpRequest
 from explorer.models import (
     Run,
     SavedCalibration,
+    SavedReport,
     SavedScenario,
     ShareLink,
     Sweep,
@@ -111,6 +112,16 @@ def run_for(viewer: Viewer, pk: UUID | str) -> Run:
 def share_for(viewer: Viewer, token: str) -> ShareLink:
     """A link of the viewer's own, to revoke it."""
     return _or_404(ShareLink.objects.filter(viewer.owned), token=token)
+
+
+def own_reports(viewer: Viewer) -> QuerySet[SavedReport]:
+    """The viewer's reports without what they say; nobody else's are listed."""
+    return SavedReport.objects.filter(viewer.owned).defer("content")
+
+
+def report_for(viewer: Viewer, token: str) -> SavedReport:
+    """A report of the viewer's own, to revoke it."""
+    return _or_404(own_reports(viewer), token=token)
 
 
 def own_traces(viewer: Viewer) -> QuerySet[TraceUpload]:

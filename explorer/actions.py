@@ -26,6 +26,7 @@ from explorer.models import (
     Revision,
     Run,
     SavedCalibration,
+    SavedReport,
     SavedScenario,
     ShareLink,
     TraceUpload,
@@ -382,7 +383,13 @@ def adopt_sandbox(user: User, sandbox: str) -> int:
         TrafficMatrix.objects.filter(**theirs, sha256__in=drawn).delete()
         fits = SavedCalibration.objects.filter(owner=user).values("slug")
         SavedCalibration.objects.filter(**theirs, slug__in=fits).delete()
-        for rows in (TraceUpload.objects, TrafficMatrix.objects, SavedCalibration.objects, ShareLink.objects):
+        for rows in (
+            TraceUpload.objects,
+            TrafficMatrix.objects,
+            SavedCalibration.objects,
+            ShareLink.objects,
+            SavedReport.objects,
+        ):
             rows.filter(**theirs).update(owner=user, sandbox="")
         return SavedScenario.objects.filter(**theirs).update(owner=user, sandbox="")
 

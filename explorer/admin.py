@@ -3,7 +3,15 @@
 from django.contrib import admin
 from django.http import HttpRequest
 
-from explorer.models import Run, SavedCalibration, SavedScenario, ShareLink, TraceUpload, TrafficMatrix
+from explorer.models import (
+    Run,
+    SavedCalibration,
+    SavedReport,
+    SavedScenario,
+    ShareLink,
+    TraceUpload,
+    TrafficMatrix,
+)
 
 
 class LookOnly(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs alone
@@ -39,6 +47,13 @@ class RunAdmin(LookOnly):
 class ShareLinkAdmin(LookOnly):
     fields = ("name", "owner", "created_at", "expires_at", "revoked_at")
     list_display = ("name", "owner", "created_at", "expires_at", "revoked_at")
+    list_select_related = ("owner",)
+
+
+@admin.register(SavedReport)
+class SavedReportAdmin(LookOnly):
+    fields = ("title", "owner", "language", "created_at", "expires_at", "revoked_at")
+    list_display = ("title", "owner", "created_at", "expires_at", "revoked_at")
     list_select_related = ("owner",)
 
 

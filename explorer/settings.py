@@ -234,7 +234,10 @@ USE_TZ = True
 STATIC_URL = "/static/"
 STATIC_ROOT = Path(env_str("STATIC_ROOT", str(BASE_DIR / "staticfiles")))
 _plotly = importlib.util.find_spec("plotly")
-STATICFILES_DIRS: list[Path | tuple[str, Path]] = [BASE_DIR / "static"]
+STATICFILES_DIRS: list[Path | tuple[str, Path]] = [
+    BASE_DIR / "static",
+    ("report", BASE_DIR / "simcore" / "report" / "style"),  # a memo looks alike on its page and in its file
+]
 if _plotly is not None and _plotly.origin is not None:
     STATICFILES_DIRS.append(("plotly", Path(_plotly.origin).parent / "package_data"))
 # With COLLECTED_STATIC=1 (the image sets it, and runs `collectstatic`), hashed and compressed files are

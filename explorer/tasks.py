@@ -31,6 +31,7 @@ from explorer.models import (
     Run,
     RunEvent,
     SavedCalibration,
+    SavedReport,
     SavedScenario,
     ShareLink,
     TraceUpload,
@@ -238,7 +239,8 @@ def prune() -> None:
     SavedScenario.objects.filter(owner=None, updated_at__lt=session_end).delete()
     for uploads in (TraceUpload.objects, TrafficMatrix.objects, SavedCalibration.objects):
         uploads.filter(owner=None, created_at__lt=session_end).delete()
-    ShareLink.objects.filter(owner=None, created_at__lt=session_end).delete()
+    for kept in (ShareLink.objects, SavedReport.objects):
+        kept.filter(owner=None, created_at__lt=session_end).delete()
     SessionStore.clear_expired()
 
 

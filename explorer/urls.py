@@ -18,6 +18,7 @@ from explorer.views import (
     matrices,
     measured,
     pages,
+    reports,
     runs,
     sensitivity,
     share,
@@ -95,6 +96,10 @@ urlpatterns = [
     path("calibrate/<slug:slug>/calibration.yaml", calibrate.file, name="calibration_yaml"),
     path("calibrate/<slug:slug>/use/", calibrate.use, name="use_calibration"),
     path("calibrate/<slug:slug>/delete/", calibrate.discard, name="discard_calibration"),
+    path("reports/", reports.listing, name="reports"),
+    path("reports/new/", reports.new, name="new_report"),
+    path("reports/<slug:token>/revoke/", reports.revoke, name="revoke_report"),
+    path("r/<slug:token>/report.<slug:suffix>", reports.file, name="report_file"),
     path("r/<slug:token>/", share.shared, name="shared"),
     re_path(r"^r/(?P<token>[\w-]+)/graph/(?P<node>[a-z0-9.\-]{1,60})/$", graph.of_link, name="link_graph"),
     re_path(

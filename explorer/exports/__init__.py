@@ -1,4 +1,4 @@
-"""What leaves the site as a file: comparisons (html, csv, json, md) and scenarios (yaml)."""
+"""What leaves the site as a file: comparisons (html, csv, md; `explorer/reports.py` has more) and scenarios (yaml)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -14,7 +14,6 @@ __all__ = ["BASELINE", "FORMATS", "Entry", "comparison_of", "render_comparison",
 FORMATS: Final[Mapping[str, str]] = {
     "html": "text/html; charset=utf-8",
     "csv": "text/csv; charset=utf-8",
-    "json": "application/json",
     "md": "text/markdown; charset=utf-8",
 }
 

@@ -3,6 +3,7 @@ traffic matrices, own calibrations."""
 
 from explorer.models.calibration import SavedCalibration
 from explorer.models.matrix import TrafficMatrix
+from explorer.models.report import SavedReport
 from explorer.models.result import CachedResult
 from explorer.models.run import Run, RunEvent, Status
 from explorer.models.scenario import Revision, SavedScenario, Visibility
@@ -17,6 +18,7 @@ __all__ = [
     "Run",
     "RunEvent",
     "SavedCalibration",
+    "SavedReport",
     "SavedScenario",
     "ShareLink",
     "Status",

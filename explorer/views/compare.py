@@ -20,7 +20,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from explorer import exports
+from explorer import exports, reports
 from explorer.access import Viewer, listed_scenarios, scenario_for, uuid_or_404, viewer_of
 from explorer.actions import latest_run
 from explorer.attributing import Attributed, attributed
@@ -30,12 +30,15 @@ from explorer.charts.style import Panel
 from explorer.views.common import limited, refuse
 from simcore.analysis.compare import MAX_SCENARIOS
 from simcore.errors import InputError
+from simcore.report.formats import CONTENT_TYPES
+
+FORMATS = {**exports.FORMATS, **{form: CONTENT_TYPES[form] for form in ("json", "xlsx", "pdf")}}
 
 
 @require_safe
 def compare(request: HttpRequest) -> HttpResponse:
     viewer = viewer_of(request)
-    entries = _entries(viewer, request.GET.getlist("s"))
+    entries = entries_of(viewer, request.GET.getlist("s"))
     chosen = [entry.scenario for entry in entries]
     ready = len(entries) > 1
     panel = comparison_panel(
@@ -54,7 +57,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         "comparison": exports.comparison_of(entries) if ready else None,
         "query": urlencode([("s", entry.key) for entry in entries]),
         "choices": listed_scenarios(viewer).exclude(pk__in=[one.pk for one in chosen])[:50],
-        "formats": exports.FORMATS,
+        "formats": FORMATS,
     }
     return render(request, "explorer/compare.html", context)
 
@@ -64,7 +67,7 @@ def compare(request: HttpRequest) -> HttpResponse:
 def layers(request: HttpRequest) -> HttpResponse:
     """Which layer earned the gain of each column against the baseline; runs what is missing."""
     viewer = viewer_of(request)
-    entries = _entries(viewer, request.GET.getlist("s"))
+    entries = entries_of(viewer, request.GET.getlist("s"))
     context = {"layers": _layers(viewer, entries) if _are_comparable(entries) else []}
     return render(request, "explorer/_layers.html", context)
 
@@ -104,16 +107,16 @@ def _are_comparable(entries: Sequence[exports.Entry]) -> bool:
 @require_safe
 def export(request: HttpRequest, suffix: str) -> HttpResponse:
     """The comparison as a file."""
-    if suffix not in exports.FORMATS:
+    if suffix not in FORMATS:
         raise Http404
-    entries = _entries(viewer_of(request), request.GET.getlist("s"))
+    entries = entries_of(viewer_of(request), request.GET.getlist("s"))
     try:
-        text = exports.render_comparison(entries, suffix)
+        content = _content(entries, suffix)
     except InputError as error:
         refuse(request, error)
         return redirect(f"{reverse('compare')}?{request.GET.urlencode()}")
     headers = {"Content-Disposition": f'attachment; filename="trimtab-comparison.{suffix}"'}
-    return HttpResponse(text, content_type=exports.FORMATS[suffix], headers=headers)
+    return HttpResponse(content, content_type=FORMATS[suffix], headers=headers)
 
 
 def _columns(entries: Sequence[exports.Entry]) -> list[dict[str, Any]]:
@@ -131,7 +134,14 @@ def _other_keys(entries: Sequence[exports.Entry], chosen: exports.Entry) -> list
     return [one.key for one in entries if one.key != chosen.key]
 
 
-def _entries(viewer: Viewer, keys: list[str]) -> list[exports.Entry]:
+def _content(entries: list[exports.Entry], suffix: str) -> str | bytes:
+    """Tables and pages of the comparison alone; what has sheets, pages or scenarios in it is a report of it."""
+    if suffix in exports.FORMATS:
+        return exports.render_comparison(entries, suffix)
+    return reports.file_of(reports.of_comparison(entries), suffix)
+
+
+def entries_of(viewer: Viewer, keys: list[str]) -> list[exports.Entry]:
     """The columns of the address, each once; a scenario that may not be read is a 404, as everywhere."""
     entries = [_entry(viewer, key) for key in list(dict.fromkeys(keys[:20]))[:MAX_SCENARIOS]]
     return list({entry.key: entry for entry in entries}.values())

@@ -1,10 +1,10 @@
-"""A frozen link, readable by whoever has it.
+"""A frozen link, readable by whoever has it: a scenario as it was, or a report (`views/reports.py`).
 
 `explorer/shared.html`: `link` (ShareLink), `live` (false: revoked or expired, and nothing else is given), `result`,
 `document`, `baseline_result`, `strip`, `panels` (one Panel per tab that has charts), `can_revoke`, `yaml` (inputs).
 """
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
@@ -13,6 +13,7 @@ from explorer import exports
 from explorer.access import viewer_of
 from explorer.charts import TABS, panel, strip
 from explorer.models import ShareLink
+from explorer.views.reports import frozen
 
 
 @require_safe
@@ -20,7 +21,7 @@ from explorer.models import ShareLink
 def shared(request: HttpRequest, token: str) -> HttpResponse:
     link = ShareLink.objects.filter(token=token).first()
     if link is None:
-        raise Http404
+        return frozen(request, token)
     if not link.is_live:
         return render(request, "explorer/shared.html", {"link": link, "live": False}, status=410)
     result, baseline = link.result, link.baseline_result

@@ -61,14 +61,14 @@ def as_markdown(comparison: Comparison) -> str:
         [row.label, *(_cell_text(row.metric, cell) for cell in row.cells)] for row in comparison.metrics
     ]
     return (
-        f"# {_markdown(' against '.join(comparison.names))}\n\n"
+        f"# {markdown_text(' against '.join(comparison.names))}\n\n"
         f"{_what_differs(comparison)}\n\n"
-        + "".join(f"> {_markdown(text)}\n\n" for text in comparison.conditions)
-        + "".join(f"- {_markdown(text)}\n" for text in comparison.sentences)
+        + "".join(f"> {markdown_text(text)}\n\n" for text in comparison.conditions)
+        + "".join(f"- {markdown_text(text)}\n" for text in comparison.sentences)
         + ("\n" if comparison.sentences else "")
-        + _markdown_table(["Input", "Path", *comparison.names], inputs)
+        + markdown_table(["Input", "Path", *comparison.names], inputs)
         + "\n"
-        + _markdown_table(["Result", *comparison.names], metrics)
+        + markdown_table(["Result", *comparison.names], metrics)
     )
 
 
@@ -134,13 +134,13 @@ def _cell_text(metric: str, cell: Cell) -> str:
     return f"{text} ({cell.change_ratio:+.1%} {_ARROWS[cell.verdict]})".replace(" )", ")")
 
 
-def _markdown_table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [[_markdown(cell) for cell in line] for line in (head, *rows)]
+def markdown_table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [[markdown_text(cell) for cell in line] for line in (head, *rows)]
     lines.insert(1, ["---"] * len(head))
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-def _markdown(text: str) -> str:
+def markdown_text(text: str) -> str:
     """Text in one table cell: no line ends, no bars, and no HTML that a viewer would run."""
     for mark, written in (("\\", "\\\\"), ("|", "\\|"), ("&", "&amp;"), ("<", "&lt;")):
         text = text.replace(mark, written)

@@ -69,6 +69,7 @@ OPEN = (
     "/traces/",
     "/matrices/",
     "/calibrate/",
+    "/reports/",
     "/c/",
     "/help/",
     "/methods/",
@@ -346,6 +347,7 @@ def test_every_address_is_tested_here() -> None:
         # test_explore.py asks these as a stranger
         "explore", "start_sweep", "sweep", "cancel_sweep", "discard_sweep", "use_cell", "sweep_cells",
         "graph", "graph_file", "link_graph", "link_graph_file",
+        "reports", "new_report", "revoke_report", "report_file",  # strangers in test_reports.py
         "help", "methods", "aiconfigurator", "healthz",
     }  # fmt: skip
 

@@ -15,7 +15,7 @@ from tests.explorer.conftest import DOCUMENT, run_of
 
 pytestmark = pytest.mark.django_db
 
-LIMITS = {"/": 6, "/library/": 9, "/traces/": 5, "/matrices/": 5, "/healthz": 1, "/help/": 4}
+LIMITS = {"/": 6, "/library/": 9, "/traces/": 5, "/matrices/": 5, "/reports/": 5, "/healthz": 1, "/help/": 4}
 LIMIT_OF_WORKBENCH = 20
 
 
