@@ -21,7 +21,7 @@ from simcore.remembered import remembered
 from simcore.scenario import Scenario
 from simcore.serving.schedulers.disaggregated import MAIN_POOL
 
-ENGINE_VERSION = "0.2.0"
+ENGINE_VERSION = "0.3.0"
 # Fields of later versions, which leave older digests as they were while at their defaults.
 _LATER_TOPOLOGY: Final = TopologySpec().model_dump(mode="json") | {
     "planes": 1,
