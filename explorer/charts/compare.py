@@ -11,6 +11,7 @@ from explorer import wording
 from explorer.charts import style
 from explorer.charts.latency_cdf import CDFS, axis_text, shape_of
 from explorer.charts.style import Cell, Chart, Result, Table
+from simcore.analysis.tradeoff import SERIES as TRADEOFF
 
 DASHES: Final = ("5px,4px", "solid", "solid", "2px,2px", "8px,3px,2px,3px", "12px,3px", "1px,4px")
 COLORS: Final = (
@@ -192,3 +193,57 @@ def overlaid_cdf(which: str, documents: Sequence[Result | None], names: Sequence
             margin={"l": 48, "r": 16, "t": 48, "b": 36},
         ),
     )
+
+
+def tradeoffs(documents: Sequence[Result | None], names: Sequence[str]) -> Chart | None:
+    """What each scenario gives per chip at each speed of a user, as closed forms; the baseline is grey and dashed."""
+    having = [
+        (index, name, curve)
+        for index, (one, name) in enumerate(zip(documents, names, strict=True))
+        if (curve := style.series(one, TRADEOFF))
+    ]
+    if not having:
+        return None
+    data = [
+        style.line(
+            curve["token_per_s_per_user"], curve["token_per_s_per_chip"], name=name,
+            color=COLORS[index % len(COLORS)], line={"dash": DASHES[index % len(DASHES)]},
+            customdata=curve["batch_sequences"],
+            hovertemplate="%{x:,.1f} | %{y:,.0f} (%{customdata:,.0f})<extra>%{fullData.name}</extra>",
+        )
+        for index, name, curve in having
+    ]  # fmt: skip
+    most = max(having, key=lambda found: max(found[2]["token_per_s_per_chip"]))
+    words = {"name": most[1], "count": f"{max(most[2]['token_per_s_per_chip']):,.0f}"}
+    title = _("%(name)s gives the most per chip, %(count)s token/s") % words
+    return Chart(
+        slug="compare-tradeoff",
+        title=title,
+        axis=_("Token/s per chip (up) against token/s per user (right), from one sequence to as many as fit"),
+        summary=title,
+        source=_("Closed forms, without queueing"),
+        draw="plot",
+        body=style.figure(
+            data,
+            x=style.axis(rangemode="tozero"),
+            y=style.axis(rangemode="tozero"),
+            showlegend=True,
+            legend=style.LEGEND,
+            margin={"l": 48, "r": 16, "t": 48, "b": 36},
+        ),
+        table=Table(
+            columns=(
+                _("Scenario"), _("Sequences together"), _("Token/s per user"), _("Token/s per chip"),
+            ),
+            rows=tuple(
+                style.text_cells(name, f"{batch:,.0f}", f"{user:,.1f}", f"{chip:,.0f}")
+                for _index, name, curve in having
+                for batch, user, chip in list(
+                    zip(
+                        curve["batch_sequences"], curve["token_per_s_per_user"],
+                        curve["token_per_s_per_chip"], strict=True,
+                    )
+                )[::4]
+            ),
+        ),
+    )  # fmt: skip

@@ -351,6 +351,7 @@ def comparison_panel(
         charts=_present(
             compare.inputs(documents, names),
             table,
+            compare.tradeoffs(results, names),
             *(compare.overlaid_cdf(which, results, names) for which in ("ttft", "tpot", "e2e")),
         ),
     )

@@ -15,12 +15,13 @@ from simcore.analysis.friction import dragged
 from simcore.analysis.money import money
 from simcore.analysis.shocks import shocked
 from simcore.analysis.taxes import taxed
+from simcore.analysis.tradeoff import tradeoff
 from simcore.analysis.utilisation import lost
 from simcore.plan import Plan
 from simcore.simulate import OnEvent, Result
 
 Piece = Callable[[Plan, Result, OnEvent | None], Findings]
-PIECES: Final[tuple[Piece, ...]] = (budget, lost, taxed, dragged, money, shocked)
+PIECES: Final[tuple[Piece, ...]] = (budget, lost, taxed, dragged, money, tradeoff, shocked)
 
 
 def analyse(plan: Plan, result: Result, on_event: OnEvent | None = None) -> Findings:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from simcore.analysis.layers import Attribution, Combination, Layer, Share, what_changed
+from simcore.analysis.layers import Attribution, Combination, Layer, what_changed
 from simcore.errors import Message, Phrases
 from simcore.why import Term
 
@@ -25,7 +25,7 @@ _LAYERS: Final[dict[Layer, Message]] = {
 
 def sentences(found: Attribution) -> tuple[Message, ...]:
     """The finding first, then what needs what, what is blocked, and what the demand does."""
-    return (_finding(found), *_together(found), *_blocked(found), *_demand(found))
+    return (_finding(found), *_idle(found), *_together(found), *_blocked(found), *_demand(found))
 
 
 def _finding(found: Attribution) -> Message:
@@ -35,14 +35,19 @@ def _finding(found: Attribution) -> Message:
         return _impossible(found)
     ratio, measure = found.whole.value, _measure(found)
     if len(found.shares) == 1:
-        return _single(found, found.shares[0])
-    if _is_nothing(ratio) and all(_is_nothing(one.earned.value) for one in found.shares):
+        return _single(found, found.shares[0].layer)
+    acting = [one for one in found.shares if not _is_nothing(one.earned.value)]
+    if _is_nothing(ratio) and len(acting) < 2:
         return Message(
             code="layers.no_effect",
             template="What changed ({what}) makes no difference to the {measure}",
             params={"what": _all_changes(found), "measure": measure},
         )
-    first, *others = sorted(found.shares, key=lambda one: -math.log(one.earned.value) * _sign(ratio))
+    if len(acting) == 1:
+        return _single(found, acting[0].layer)
+    first, *others = sorted(
+        acting or found.shares, key=lambda one: -math.log(one.earned.value) * _sign(ratio)
+    )
     params = {
         "times": factor(ratio),
         "measure": measure,
@@ -100,11 +105,12 @@ def _impossible(found: Attribution) -> Message:
     )
 
 
-def _single(found: Attribution, share: Share) -> Message:
-    ratio = share.earned.value
+def _single(found: Attribution, layer: Layer) -> Message:
+    """One layer changed, or of those that did only one matters."""
+    ratio = 1.0 if found.whole is None else found.whole.value
     params = {
-        "layer": _names([share.layer]),
-        "what": what_changed(found.changes[share.layer]),
+        "layer": _names([layer]),
+        "what": what_changed(found.changes[layer]),
         "times": factor(ratio),
         "measure": _measure(found),
     }
@@ -125,6 +131,26 @@ def _single(found: Attribution, share: Share) -> Message:
         template="The {layer} ({what}) cost the whole loss: {times} times the {measure}",
         params=params,
     )
+
+
+def _idle(found: Attribution) -> list[Message]:
+    """Layers that changed beside one that matters, and earn nothing alone or with others."""
+    idle = [
+        one.layer for one in found.shares if _is_nothing(one.earned.value) and _is_nothing(one.alone.value)
+    ]
+    if not idle or len(idle) == len(found.shares):
+        return []
+    return [
+        Message(
+            code="layers.idle",
+            template="The change of the {layers} ({what}) makes no difference to the {measure}",
+            params={
+                "layers": _names(idle),
+                "what": what_changed([row for layer in idle for row in found.changes[layer]]),
+                "measure": _measure(found),
+            },
+        )
+    ]
 
 
 def _together(found: Attribution) -> list[Message]:

@@ -119,8 +119,12 @@ def test_html_draws_the_distributions(alice: User, as_alice: Client, work: Any) 
     scenarios = [actions.create_scenario(viewer, document) for document in (SERVING, faster)]
     for scenario in scenarios:
         work(run_of(scenario))
+    page = as_alice.get(f"/c/?{query(scenarios)}")
+    (tradeoff,) = [one for one in page.context["panel"].charts if one.slug == "compare-tradeoff"]
+    assert [len(one["x"]) > 1 for one in tradeoff.body["data"]] == [True, True]
+    assert "gives the most per chip" in tradeoff.title
     needs = Needs(as_alice.get(f"/c/export/html/?{query(scenarios)}").content.decode())
-    assert (needs.found, needs.plots) == ([], 3)
+    assert (needs.found, needs.plots) == ([], 4)
 
 
 def test_a_format_that_is_none_is_404(pair: list[SavedScenario], as_alice: Client) -> None:

@@ -189,6 +189,17 @@ def test_what_could_not_be_built_before_has_no_ratio_but_a_reason():
     assert "the change of the physical layer makes it possible" in text
 
 
+def test_a_layer_that_earned_nothing_is_said_apart():
+    found = attributed(
+        SERVES, hardware__chip_overrides__hbm_bytes_per_s="x2", serving__scheduler__max_num_seqs=2000
+    )
+    finding, idle = sentences(found)
+    assert (finding.code, idle.code) == ("layers.single", "layers.idle")
+    assert "×1" not in finding.text
+    assert finding.text.startswith("The physical layer (HBM bandwidth) earned the whole gain")
+    assert idle.text.startswith("The change of the task layer (")
+
+
 def test_the_demand_is_set_on_both_sides_first():
     found = attributed(SERVES, workload__arrivals__concurrency=128, serving__weights_dtype="fp8")
     assert found.changed == ("data",)
