@@ -60,7 +60,7 @@ def dragged(planned: Plan, result: Result, on_event: OnEvent | None = None) -> F
     if "margin" not in terms:
         return Findings()
     margin = terms["margin"]
-    messages = (_sentence(margin.value, step),)
+    messages = (_sentence(margin.value, terms.get("double", margin).value, step),)
     announce(on_event, messages)
     why = {"analysis.friction_ratio": margin}
     if "double" in terms:
@@ -134,10 +134,11 @@ def _at(planned: Plan, chip_count: int) -> Yearly | None:
         return None
 
 
-def _sentence(friction: float, step: int) -> Message:
+def _sentence(friction: float, to_double: float, step: int) -> Message:
+    """Both figures: the next chips may need a switch or a tier that many more would then share."""
     return Message(
         code="finding.friction",
         template="each further dollar of compute drags {cents:.0f} cents of network, software, operations and energy "
-        "along, when {chips:,} chips are added",
-        params={"cents": 100 * friction, "chips": step},
+        "along, when {chips:,} chips are added; {double:.0f} cents on the way to twice the size",
+        params={"cents": 100 * friction, "double": 100 * to_double, "chips": step},
     )
