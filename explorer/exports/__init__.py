@@ -1,15 +1,16 @@
 """What leaves the site as a file: comparisons (html, csv, md; `explorer/reports.py` has more) and scenarios (yaml)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
-from explorer.exports.entries import BASELINE, Entry, comparison_of
+from explorer.exports.entries import BASELINE, Entry, Said, comparison_of
 from explorer.exports.page import comparison_page
 from simcore.errors import InputError
 from simcore.report import render
 from simcore.scenario import dump_document
 
-__all__ = ["BASELINE", "FORMATS", "Entry", "comparison_of", "render_comparison", "scenario_yaml"]
+__all__ = ["BASELINE", "FORMATS", "Entry", "Said", "comparison_of", "render_comparison", "scenario_yaml"]
 
 FORMATS: Final[Mapping[str, str]] = {
     "html": "text/html; charset=utf-8",
@@ -18,8 +19,8 @@ FORMATS: Final[Mapping[str, str]] = {
 }
 
 
-def render_comparison(entries: Sequence[Entry], suffix: str) -> str:
-    """The comparison as text in one of FORMATS."""
+def render_comparison(entries: Sequence[Entry], suffix: str, *, said: Sequence[Said] = ()) -> str:
+    """The comparison as text in one of FORMATS, with what is `said` of its columns."""
     comparison = comparison_of(entries)
     if comparison is None:
         raise InputError.at(
@@ -27,7 +28,10 @@ def render_comparison(entries: Sequence[Entry], suffix: str) -> str:
             "export.not_ready",
             "a comparison needs two or more scenarios with a result each; wait for their runs",
         )
-    return comparison_page(entries) if suffix == "html" else render(comparison, suffix)
+    if suffix == "html":
+        return comparison_page(entries, said)
+    told = tuple(f"{one.name}: {one.message['message']}" for one in said)
+    return render(replace(comparison, sentences=told), suffix)
 
 
 def scenario_yaml(document: Mapping[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """What is compared: a scenario and the run that speaks for it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -37,6 +37,14 @@ class Entry:
     @property
     def result(self) -> dict[str, Any] | None:
         return self.run.result_document if self.run else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A sentence on one column against the first, in the form of `Message.as_dict`."""
+
+    name: str
+    message: Mapping[str, Any]
 
 
 def comparison_of(entries: Sequence[Entry]) -> Comparison | None:

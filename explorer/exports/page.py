@@ -12,8 +12,9 @@ from django.utils.safestring import SafeString, mark_safe
 
 from explorer.charts import comparison_panel
 from explorer.charts.style import Chart
-from explorer.exports.entries import Entry
+from explorer.exports.entries import Entry, Said
 from explorer.exports.svg import line_plot
+from explorer.wording import translated
 from simcore.plan import ENGINE_VERSION
 from simcore.scenario import dump_document
 
@@ -28,8 +29,8 @@ class Drawn:
     svg: SafeString
 
 
-def comparison_page(entries: Sequence[Entry]) -> str:
-    """`explorer/export.html`: `entries` with their `yaml`, `panel`, `drawn`, `styles`, `made_at`, `engine_version`."""
+def comparison_page(entries: Sequence[Entry], said: Sequence[Said]) -> str:
+    """`export.html`: `entries` with `yaml`; `panel`, `said`, `drawn`, `styles`, `made_at`, `engine_version`."""
     panel = comparison_panel(
         [entry.document for entry in entries],
         [entry.result for entry in entries],
@@ -38,6 +39,7 @@ def comparison_page(entries: Sequence[Entry]) -> str:
     context = {
         "entries": [{"entry": entry, "yaml": dump_document(entry.document)} for entry in entries],
         "panel": panel,
+        "said": [f"{one.name}: {translated(one.message)}" for one in said],
         "drawn": [Drawn(chart=chart, svg=_drawn(chart)) for chart in panel.charts],
         "styles": _styles(),
         "made_at": timezone.now(),

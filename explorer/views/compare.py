@@ -109,9 +109,10 @@ def export(request: HttpRequest, suffix: str) -> HttpResponse:
     """The comparison as a file."""
     if suffix not in FORMATS:
         raise Http404
-    entries = entries_of(viewer_of(request), request.GET.getlist("s"))
+    viewer = viewer_of(request)
+    entries = entries_of(viewer, request.GET.getlist("s"))
     try:
-        content = _content(entries, suffix)
+        content = _content(viewer, entries, suffix)
     except InputError as error:
         refuse(request, error)
         return redirect(f"{reverse('compare')}?{request.GET.urlencode()}")
@@ -134,11 +135,19 @@ def _other_keys(entries: Sequence[exports.Entry], chosen: exports.Entry) -> list
     return [one.key for one in entries if one.key != chosen.key]
 
 
-def _content(entries: list[exports.Entry], suffix: str) -> str | bytes:
+def _content(viewer: Viewer, entries: list[exports.Entry], suffix: str) -> str | bytes:
     """Tables and pages of the comparison alone; what has sheets, pages or scenarios in it is a report of it."""
     if suffix in exports.FORMATS:
-        return exports.render_comparison(entries, suffix)
+        return exports.render_comparison(entries, suffix, said=_said(viewer, entries))
     return reports.file_of(reports.of_comparison(entries), suffix)
+
+
+def _said(viewer: Viewer, entries: Sequence[exports.Entry]) -> list[exports.Said]:
+    """What the page has found of layers so far; a file runs nothing."""
+    if not _are_comparable(entries):
+        return []
+    found = [attributed(viewer, entries[0], one, only_kept=True) for one in entries[1:]]
+    return [exports.Said(name=one.name, message=row) for one in found for row in one.sentences]
 
 
 def entries_of(viewer: Viewer, keys: list[str]) -> list[exports.Entry]:

@@ -184,6 +184,16 @@ def test_the_page_asks_for_the_layers_once_and_then_has_them(
     assert "Only the physical layer changed (Fabric)" in again.content.decode()
 
 
+@pytest.mark.parametrize("form", ["md", "csv", "html"])
+def test_files_say_what_the_page_found_of_layers(
+    form: str, pair: list[SavedScenario], as_alice: Client
+) -> None:
+    as_alice.get(f"/c/layers/?{query(pair)}")
+    text = as_alice.get(f"/c/export/{form}/?{query(pair)}").content.decode()
+    assert "Only the physical layer changed" in text
+    assert "<script>alert" not in text or form != "html"
+
+
 def test_layers_need_each_other_or_stand_alone_in_pictures(alice: User, as_alice: Client) -> None:
     viewer = Viewer(user=alice)
     changed = {
