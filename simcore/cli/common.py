@@ -142,6 +142,17 @@ def write_file(file: str, text: str) -> None:
         raise unwritable("--output", file, error) from None
 
 
+def write_bytes(file: str | None, content: bytes) -> None:
+    """Into a file, or to stdout where none is named."""
+    if not file:
+        sys.stdout.buffer.write(content)
+        return
+    try:
+        Path(file).write_bytes(content)
+    except OSError as error:
+        raise unwritable("--output", file, error) from None
+
+
 def unwritable(option: str, file: str, error: OSError) -> InputError:
     return InputError.at(
         option,

@@ -1,4 +1,4 @@
-"""`trimtab compare`: 2 to 5 scenarios beside each other, against a baseline."""
+"""`trimtab compare`: 2 to 5 scenarios beside each other, against a baseline, in the six formats of a report."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from simcore.analysis.layer_words import sentences
 from simcore.analysis.layers import attribution
 from simcore.analysis.paired import paired
 from simcore.analysis.paired import told as told_pairs
-from simcore.cli.common import Commands, Given, add_command, given_file, plan_near, write_file
+from simcore.cli.common import Commands, Given, add_command, given_file, plan_near, write_bytes
+from simcore.cli.report import form_of, made_report
 from simcore.errors import InputError, Message
 from simcore.plan import Plan
 from simcore.report import render
 from simcore.report.comparison import FORMATS
+from simcore.report.formats import CONTENT_TYPES, render_report
 from simcore.simulate import Result, simulate
 
 
@@ -30,7 +32,9 @@ def register(commands: Commands) -> None:
     comparison.add_argument(
         "--attribution", action="store_true", help="which layer earned the gain, by running every subset"
     )
-    comparison.add_argument("--format", choices=sorted(FORMATS), default="md")
+    comparison.add_argument(
+        "--format", choices=sorted(CONTENT_TYPES), help="default: by the ending of the output, else md"
+    )
     comparison.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
 
 
@@ -46,6 +50,15 @@ def _compare(options: argparse.Namespace) -> None:
             )
         files.insert(0, files.pop(files.index(options.baseline)))
     given = [given_file(file, []) for file in files]
+    form = form_of(options)
+    if form in FORMATS:
+        write_bytes(options.output, render(_compared(given, options.attribution), form).encode())
+    else:  # a workbook and pages are those of the memo
+        report = made_report(given, attributed=options.attribution)
+        write_bytes(options.output, render_report(report, form))
+
+
+def _compared(given: Sequence[Given], attributed: bool) -> Comparison:
     plans = [one.plan() for one in given]
     results = [simulate(one) for one in plans]
     for one, result in zip(plans, results, strict=True):
@@ -56,13 +69,7 @@ def _compare(options: argparse.Namespace) -> None:
         [result.metrics for result in results],
         [[warning.as_dict() for warning in result.warnings] for result in results],
     )
-    if options.attribution:
-        comparison = _with_attributions(comparison, given, plans, results)
-    text = render(comparison, options.format)
-    if options.output:
-        write_file(options.output, text)
-    else:
-        sys.stdout.write(text)
+    return _with_attributions(comparison, given, plans, results) if attributed else comparison
 
 
 def _with_attributions(

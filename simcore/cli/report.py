@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from simcore.analysis.analyse import analyse
 from simcore.analysis.compare import MAX_SCENARIOS
-from simcore.cli.common import Commands, add_command, plan_file, read_file, unwritable
+from simcore.cli.common import Commands, Given, add_command, given_file, plan_near, write_bytes
 from simcore.errors import InputError
-from simcore.plan import Plan
 from simcore.report.formats import CONTENT_TYPES, render_report
 from simcore.report.frozen import Column, Report
 from simcore.report.making import attribution_of, made_column, sensitivities_of
-from simcore.scenario import load_document
-from simcore.simulate import Result, simulate
+from simcore.simulate import simulate
 from simcore.why import as_dict
 
 
@@ -43,23 +42,49 @@ def register(commands: Commands) -> None:
 
 def _report(options: argparse.Namespace) -> None:
     files = _files(options)
-    if not 2 <= len(files) <= MAX_SCENARIOS:
+    choice = files.index(_one_of(options.recommend, files, "--recommend")) if options.recommend else None
+    report = made_report(
+        [given_file(file, []) for file in files],
+        title=options.title,
+        question=options.question,
+        choice=choice,
+        attributed=options.attribution,
+    )
+    write_bytes(options.output, render_report(report, form_of(options)))
+
+
+def made_report(
+    given: Sequence[Given],
+    *,
+    title: str = "",
+    question: str = "",
+    choice: int | None = None,
+    attributed: bool = False,
+) -> Report:
+    """Runs the scenarios, the baseline first, and freezes what came of it. `choice` is the one to recommend."""
+    if not 2 <= len(given) <= MAX_SCENARIOS:
         raise InputError.at(
-            "report", "compare.count", "got {got} scenarios; compare 2 to {allowed}", got=len(files),
+            "report", "compare.count", "got {got} scenarios; compare 2 to {allowed}", got=len(given),
             allowed=MAX_SCENARIOS,
         )  # fmt: skip
-    columns = [_column(file) for file in files]
-    choice = files.index(_one_of(options.recommend, files, "--recommend")) if options.recommend else None
-    report = Report(
-        title=options.title or " / ".join(column.name for column in columns),
-        question=options.question,
+    columns = tuple(map(_column, given))
+    chosen = given[-1 if choice is None else choice]
+    planner = partial(plan_near, base=chosen.base)
+    return Report(
+        title=title or " / ".join(column.name for column in columns),
+        question=question,
         made_on=datetime.now(UTC).isoformat(timespec="seconds"),
-        columns=tuple(columns),
+        columns=columns,
         choice=choice,
-        sensitivities=sensitivities_of(columns, choice),
-        attribution=attribution_of(columns, choice) if options.attribution else (),
+        sensitivities=sensitivities_of(columns, choice, catalog=chosen.catalog(), traces=chosen.traces),
+        attribution=attribution_of(columns, choice, planner=planner) if attributed else (),
     )
-    _write(options.output, render_report(report, _format(options)))
+
+
+def form_of(options: argparse.Namespace) -> str:
+    """The format that was asked for, or that the ending of the output says."""
+    ending = Path(options.output or "").suffix.removeprefix(".").lower()
+    return options.format or (ending if ending in CONTENT_TYPES else "md")
 
 
 def _files(options: argparse.Namespace) -> list[str]:
@@ -76,30 +101,11 @@ def _one_of(file: str, files: list[str], option: str) -> str:
     return file
 
 
-def _column(file: str) -> Column:
-    planned = plan_file(file, [])
-    result = _analysed(planned)
+def _column(given: Given) -> Column:
+    planned = given.plan()
+    result = simulate(planned)
     for warning in result.warnings:
         print(f"warning: {planned.scenario.name}: {warning}", file=sys.stderr)
-    document: dict[str, Any] = load_document(read_file(file), path=file)
-    return made_column(document, result.as_dict(), {name: as_dict(term) for name, term in result.why.items()})
-
-
-def _analysed(planned: Plan) -> Result:
-    result = simulate(planned)
-    return result.with_findings(analyse(planned, result))
-
-
-def _format(options: argparse.Namespace) -> str:
-    ending = Path(options.output or "").suffix.removeprefix(".").lower()
-    return options.format or (ending if ending in CONTENT_TYPES else "md")
-
-
-def _write(file: str | None, content: bytes) -> None:
-    if not file:
-        sys.stdout.buffer.write(content)
-        return
-    try:
-        Path(file).write_bytes(content)
-    except OSError as error:
-        raise unwritable("--output", file, error) from None
+    found = result.with_findings(analyse(planned, result))
+    why = {name: as_dict(term) for name, term in found.why.items()}
+    return made_column(given.document, found.as_dict(), why)

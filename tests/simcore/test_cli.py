@@ -322,6 +322,24 @@ def test_compare_writes_a_file(trimtab, two, tmp_path):
     assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
+@pytest.mark.parametrize(
+    ("ending", "start"),
+    [
+        ("pdf", b"%PDF"),
+        ("xlsx", b"PK"),
+        ("csv", b"kind,id"),
+        ("json", b"{"),
+        ("html", b"<!doc"),
+        ("md", b"# "),
+    ],
+)
+def test_compare_writes_what_the_ending_says(trimtab, two, tmp_path, ending, start):
+    target = tmp_path / f"out.{ending}"
+    code, out, _ = trimtab("compare", *two, "-o", str(target))
+    assert (code, out) == (0, "")
+    assert target.read_bytes().startswith(start)
+
+
 def test_compare_into_a_place_that_is_not_there_is_bad_input(trimtab, two, tmp_path):
     code, _, err = trimtab("compare", *two, "-o", str(tmp_path / "no" / "such" / "out.md"))
     assert code == 2
