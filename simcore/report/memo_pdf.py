@@ -88,7 +88,8 @@ def _list(names: list[str]) -> str:
 
 
 def _heading(block: Heading) -> str:
-    return f"#v(8pt)\n#text(size: 14pt, {_quoted(block.text)})\n"
+    """On the page of what follows it."""
+    return f"#v(8pt)\n#block(sticky: true, text(size: 14pt, {_quoted(block.text)}))\n"
 
 
 def _paragraph(block: Paragraph) -> str:

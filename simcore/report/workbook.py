@@ -30,7 +30,7 @@ _INPUTS: Final = (
 _RESULTS: Final = (
     Message(code="report.head", template="Result"),
     Message(code="report.head", template="Metric"),
-    Message(code="report.head", template="Unit"),
+    Message(code="report.head", template="Unit of the value"),
 )
 _SCENARIO: Final = Message(code="report.head", template="Scenario")
 _TRACES: Final = (
@@ -38,9 +38,23 @@ _TRACES: Final = (
     Message(code="report.head", template="Name"),
     Message(code="report.head", template="Formula"),
     Message(code="report.head", template="Value"),
-    Message(code="report.head", template="Unit"),
+    Message(code="report.head", template="Unit of the value"),
     Message(code="report.head", template="Source"),
 )
+_BILL: Final[Mapping[str, Message]] = {  # what stands over a bill's columns; their units follow from the keys
+    "item": Message(code="report.head", template="Item"),
+    "label": Message(code="report.head", template="Part"),
+    "count": Message(code="report.head", template="Count"),
+    "unit_usd": Message(code="report.head", template="Price of one"),
+    "total_usd": Message(code="report.head", template="Total"),
+    "low_usd": Message(code="report.head", template="Low"),
+    "high_usd": Message(code="report.head", template="High"),
+    "power_w": Message(code="report.head", template="Power"),
+    "priced": Message(code="report.head", template="Priced"),
+    "source": Message(code="report.head", template="Source"),
+    "group": Message(code="report.head", template="Group"),
+}
+_BILL_UNITS: Final = {"usd": " (USD)", "w": " (W)"}
 TRACE_DEPTH: Final = 8
 TRACE_ROWS: Final = 20_000
 
@@ -108,9 +122,21 @@ class _Sheets:
             return
         keys = list(dict.fromkeys(key for _, line in rows for key in line))
         sheet = self._sheet(Message(code="report.sheet", template="Bill"), (32, *(18 for _ in keys)))
-        self._row(sheet, 0, [self.language.say(_SCENARIO), *keys])
+        self._row(sheet, 0, [self.language.say(_SCENARIO), *map(self._bill_head, keys)])
         for row, (name, line) in enumerate(rows, start=1):
-            self._row(sheet, row, [name, *(line.get(key) for key in keys)])
+            self._row(sheet, row, [name, *(self._bill_cell(key, line.get(key)) for key in keys)])
+
+    def _bill_head(self, key: str) -> str:
+        head = self.language.say(_BILL[key]) if key in _BILL else key
+        return head + _BILL_UNITS.get(key.rpartition("_")[2], "")
+
+    def _bill_cell(self, key: str, value: Any) -> Any:
+        """Words in the reader's language; ids and numbers as they are."""
+        if not isinstance(value, str) or key == "item":
+            return value
+        if key == "source":
+            return self.language.source(value)
+        return self.language.say(Message(code="report.value", template="{value}", params={"value": value}))
 
     def traces(self, report: Report) -> None:
         sheet = self._sheet(Message(code="report.sheet", template="Traces"), (32, 44, 56, 20, 12, 60))
