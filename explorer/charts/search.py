@@ -19,8 +19,10 @@ from simcore.analysis.cells import CellResult
 from simcore.analysis.search import Answer, answer
 from simcore.analysis.search.answer import design_text, objective_text
 from simcore.analysis.search.study import PlanSearch
+from simcore.catalog import default_catalog
 
 Row = Mapping[str, Any]
+COMPARED: Final = ("ttft_s", "tpot_s", "output_token_per_s_per_chip", "usd_per_million_tokens")
 _SCALE: Final = {"ttft_s": 1e3, "tpot_s": 1e3}
 
 
@@ -59,7 +61,9 @@ def _frontier(found: Answer) -> Chart | None:
     return Chart(
         slug="search-frontier",
         title=_("Designs that no other beats in tokens per chip and per user together: %(count)s")
-        % {"count": len(line)},
+        % {"count": len(line)}
+        if line
+        else _("The nearest designs, each beyond one of the limits: %(count)s") % {"count": len(rows)},
         axis=_(
             "Token/s per chip (up) against token/s per user, 1 / mean TPOT (right); press a simulated point to make it "
             "a scenario"
@@ -115,16 +119,23 @@ def _table(rows: Sequence[Row]) -> Table:
         ),
         rows=tuple(
             (
-                Cell(text=design_text(dict(row))),
-                *(
-                    _pair(row, name)
-                    for name in ("ttft_s", "tpot_s", "output_token_per_s_per_chip", "usd_per_million_tokens")
-                ),
+                Cell(text=design_text(dict(row)), use_index=row.get("index")),
+                *(_pair(row, name) for name in COMPARED),
                 _kept(row),
             )
-            for row in rows
+            for row in _distinct(rows)
         ),
     )
+
+
+def _distinct(rows: Sequence[Row]) -> list[Row]:
+    """Without points of the frontier that print as a simulated design does: they differ in seats that nobody takes."""
+    shown = {_printed(row) for row in rows if "simulated" in row}
+    return [row for row in rows if "simulated" in row or _printed(row) not in shown]
+
+
+def _printed(row: Row) -> tuple[str, ...]:
+    return design_text(dict(row)), *(f"{row[name] or 0.0:.2e}" for name in COMPARED)
 
 
 def _pair(row: Row, name: str) -> Cell:
@@ -149,7 +160,7 @@ def _chips(found: Answer, objective: str) -> Chart | None:
         return None
     rows = tuple(
         (
-            Cell(text=str(row.get("chip_name", row["chip"]))),
+            Cell(text=_chip_name(row)),
             Cell(text=design_text(dict(row)) if "cut" in row else _("none within the limits")),
             Cell(text=_objective(objective, row)),
         )
@@ -163,9 +174,14 @@ def _chips(found: Answer, objective: str) -> Chart | None:
         summary="; ".join(design_text(dict(row)) for row in having[:3]),
         draw="table",
         table=Table(columns=(_("Chip"), _("Design"), _("Objective")), rows=rows, words=2),
-        open_table=True,
         wide=True,
     )
+
+
+def _chip_name(row: Row) -> str:
+    """What the catalog calls it, also where no design has it."""
+    slug = str(row["chip"])
+    return str(row["chip_name"]) if "chip_name" in row else default_catalog().chip(slug, path="chips").name
 
 
 def _objective(objective: str, row: Row) -> str:

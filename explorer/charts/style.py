@@ -83,6 +83,7 @@ class Cell:
     metric: str = ""
     muted: bool = False
     of_baseline: bool = False  # the metric is the baseline's: its Why is that of the baseline's run
+    use_index: int | None = None  # pressing it makes this cell of the sweep a scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

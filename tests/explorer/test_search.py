@@ -44,6 +44,7 @@ def test_a_search_shows_its_designs_and_one_becomes_a_scenario(
     page = as_alice.get(f"/s/{serving.pk}/explore/?sweep={sweep.pk}").content.decode()
     assert "simulated, and" in page
     assert "chart-search-frontier" in page or "search-frontier" in page
+    assert 'form="use-cell" name="index" value="0"' in page  # a design is pressed by keyboard, too
     answer = as_alice.post(f"/sweeps/{sweep.pk}/use/", {"index": "0"})
     made = re.search(r"/s/([0-9a-f-]+)/", answer["Location"])[1]  # type: ignore[index]
     document = SavedScenario.objects.get(pk=made).document
@@ -53,7 +54,8 @@ def test_a_search_shows_its_designs_and_one_becomes_a_scenario(
 def test_an_impossible_limit_is_said_with_the_nearest(serving: SavedScenario, as_alice: Client) -> None:
     sweep = searched(as_alice, serving, tpot_ms="0.5")
     page = as_alice.get(f"/s/{serving.pk}/explore/?sweep={sweep.pk}").content.decode()
-    assert "TPOT ≤ 500 µs binds" in page or "binds" in page
+    assert "TPOT ≤ 500 µs binds" in page
+    assert "The nearest designs, each beyond one of the limits" in page
 
 
 def test_a_form_that_makes_no_sense_is_refused(serving: SavedScenario, as_alice: Client) -> None:
