@@ -39,6 +39,8 @@ TIGHTENED: Final = (
     0.3,
 )  # shares of the latency limits, for an SLO is of nearly all and not of the mean
 FURTHER: Final = 8  # times `max_chips`, looked at where nothing is feasible
+LARGEST_CUT: Final = 64  # chips of one replica
+IDLE_LOAD: Final = 0.1
 SHOWN: Final = 60  # points of the frontier
 
 
@@ -95,7 +97,7 @@ def closed_forms(
     places = list(sites(scenario, search, catalog))
     found = candidates(places, search, work, max_chips=search.max_chips)
     kept = feasible(found, limits)
-    if not kept.any():
+    if not kept.any() and _more_chips_may_help(found, search):
         found = candidates(places, search, work, max_chips=search.max_chips * FURTHER)
         kept = feasible(found, limits)
     chosen = best(found, kept, search.objective)
@@ -112,6 +114,13 @@ def closed_forms(
         relaxations=moved,
         nearest=None if chosen is not None or moved else nearest(found, limits),
     )
+
+
+def _more_chips_may_help(found: Candidates, search: Search) -> bool:
+    """Whether the chips may be what binds: not where the largest cuts were tried, and replicas that hardly work."""
+    if search.max_chips < LARGEST_CUT or not len(found):
+        return True
+    return float(found.columns.load_ratio.min()) > IDLE_LOAD
 
 
 def _limits(scenario: Scenario, search: Search) -> dict[str, float]:
