@@ -281,7 +281,7 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_IMPORTS = ("explorer.sweeping",)
 # Workers read their queues in turn, so a run does not wait behind all the chunks of a sweep.
 CELERY_TASK_QUEUES = {name: {"exchange": name, "routing_key": name} for name in ("celery", "sweeps")}
-CELERY_TASK_ROUTES = {"explorer.evaluate_chunk": {"queue": "sweeps"}}
+CELERY_TASK_ROUTES = {f"explorer.{task}": {"queue": "sweeps"} for task in ("cut_sweep", "evaluate_chunk")}
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_IGNORE_RESULT = True  # a run's state and results are rows; the queue only says "look"
 CELERY_TASK_SOFT_TIME_LIMIT = RUN_TIME_LIMIT_S

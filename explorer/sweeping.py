@@ -18,6 +18,7 @@ from typing import Any
 from celery import shared_task
 from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
+from django.core.cache import cache
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext_noop
@@ -70,6 +71,25 @@ def evaluate_chunk(chunk_id: int, attempt: int) -> None:
         logger.exception("chunk %s of sweep %s broke", chunk.index, chunk.sweep_id)
         chunk.give_up([sentence("run.broken", BROKEN)])
     advance(chunk.sweep)
+
+
+@shared_task(name="explorer.cut_sweep")
+def cut_sweep(sweep_id: str) -> None:
+    """Find the cells of a study where that takes seconds; told twice, one of both is kept."""
+    sweep = Sweep.objects.filter(pk=sweep_id, status__in=UNFINISHED).first()
+    if sweep is None or sweep.is_cut:
+        return
+    try:
+        cells = parse_study(sweep.spec).cells(sweep.document)
+        enqueue(sweep.go_on(in_chunks(sweep.document, cells)))
+        advance(sweep)
+    except TrimtabError as error:
+        sweep.fail([message.as_dict() for message in error.messages])
+    except SoftTimeLimitExceeded:
+        sweep.fail([sentence("run.too_long", TOO_LONG, allowed=settings.RUN_TIME_LIMIT_S)])
+    except Exception:
+        logger.exception("sweep %s could not be cut", sweep.pk)
+        sweep.fail([sentence("run.broken", BROKEN)])
 
 
 def _work(chunk: SweepChunk) -> None:
@@ -162,12 +182,12 @@ class _Cells:
 def advance(sweep: Sweep) -> None:
     """When all cells are done: the next round, or the end."""
     sweep.refresh_from_db()
-    if sweep.is_ended or sweep.done_count != sweep.cell_count:
+    if sweep.is_ended or not sweep.is_cut or sweep.done_count != sweep.cell_count:
         return
     study = parse_study(sweep.spec)
     more = _next_cells(study, sweep)
     if not more:
-        sweep.finish()
+        sweep.finish(plain(study.summary(sweep.document, cell_results(sweep))))
     elif sweep.cell_count + len(more) > settings.MAX_CELLS_PER_SWEEP:
         sweep.fail([sentence("quota.cells", TOO_MANY_CELLS, allowed=settings.MAX_CELLS_PER_SWEEP)])
     else:
@@ -210,6 +230,11 @@ def enqueue(chunks: Sequence[SweepChunk]) -> None:
         transaction.on_commit(send, robust=True)
 
 
+def enqueue_cutting(sweep: Sweep) -> None:
+    """The same for a sweep whose cells workers are to find."""
+    transaction.on_commit(partial(cut_sweep.delay, str(sweep.pk)), robust=True)
+
+
 def reap_sweeps() -> int:
     """Look for lost chunks and for sweeps that nobody moves; returns how many were moved."""
     now = timezone.now()
@@ -236,7 +261,15 @@ def _lost(chunk: SweepChunk) -> bool:
 
 def _tell_again(sweep: Sweep) -> int:
     """Chunks that have waited for long, of a sweep at which nobody works: their messages may be gone."""
-    long_ago = timezone.now() - timedelta(seconds=settings.RUN_UNCLAIMED_AFTER_S)
+    wait_s = settings.RUN_UNCLAIMED_AFTER_S
+    long_ago = timezone.now() - timedelta(seconds=wait_s)
+    if (
+        not sweep.is_cut
+        and sweep.created_at < long_ago
+        and cache.add(f"cut.{sweep.pk}", True, timeout=wait_s)
+    ):
+        enqueue_cutting(sweep)
+        return 1
     waiting = sweep.chunks.filter(status__in=WAITING, enqueued_at__lt=long_ago)
     chunks = list(waiting)
     waiting.update(enqueued_at=timezone.now())

@@ -9,9 +9,9 @@ from django.db import transaction
 from explorer.access import Viewer, own_sweeps
 from explorer.models import SavedScenario, Sweep
 from explorer.models.run import ENDED, UNFINISHED
-from explorer.sweeping import enqueue, in_chunks
+from explorer.sweeping import enqueue, enqueue_cutting, in_chunks
 from simcore.analysis.cells import Cell
-from simcore.analysis.studies import parse_study
+from simcore.analysis.studies import SLOW_TO_CUT, parse_study
 from simcore.errors import InputError
 from simcore.plan import ENGINE_VERSION
 from simcore.scenario import Scenario, apply_overrides
@@ -26,7 +26,7 @@ def start_sweep(viewer: Viewer, scenario: SavedScenario, spec: Mapping[str, Any]
     document = scenario.document
     study = parse_study(spec)
     Scenario.parse(document)
-    cells = study.cells(document)
+    cells = [] if study.kind in SLOW_TO_CUT else study.cells(document)
     _refuse_too_many(document, cells)
     _refuse_one_more(viewer)
     sweep = Sweep.objects.create(
@@ -38,6 +38,8 @@ def start_sweep(viewer: Viewer, scenario: SavedScenario, spec: Mapping[str, Any]
         engine_version=ENGINE_VERSION,
     )
     enqueue(sweep.begin(in_chunks(document, cells)))
+    if not cells:
+        enqueue_cutting(sweep)
     _make_room(viewer)
     return sweep
 

@@ -15,24 +15,23 @@ from django.utils.translation import gettext as _
 from explorer.charts import style
 from explorer.charts.style import Cell, Chart, Note, Panel, Table
 from explorer.wording import capitalised, translated
-from simcore.analysis.cells import CellResult
-from simcore.analysis.search import Answer, answer
 from simcore.analysis.search.answer import design_text, objective_text
-from simcore.analysis.search.study import PlanSearch
 from simcore.catalog import default_catalog
+from simcore.errors import Message
 
 Row = Mapping[str, Any]
+Tables = Mapping[str, Sequence[Row]]
 COMPARED: Final = ("ttft_s", "tpot_s", "output_token_per_s_per_chip", "usd_per_million_tokens")
 _SCALE: Final = {"ttft_s": 1e3, "tpot_s": 1e3}
 
 
-def panel(study: PlanSearch, document: Mapping[str, Any], results: Sequence[CellResult]) -> Panel:
-    """What the search came to, as far as its designs were simulated."""
-    found = answer(study.found(document), results)
-    said = [capitalised(translated(message)) for message in found.messages]
-    counts = {"count": f"{found.candidate_count:,}", "feasible": f"{found.feasible_count:,}"}
+def panel(tables: Tables, *, objective: str) -> Panel:
+    """What a finished search came to; `tables` are those of its summary."""
+    said = [capitalised(translated(Message.from_dict(one))) for one in tables["messages"]]
+    (whole,) = tables["search"]
+    counts = {"count": f"{whole['candidate_count']:,}", "feasible": f"{whole['feasible_count']:,}"}
     headline = said[0] if said else _("%(count)s designs tried, %(feasible)s within the limits") % counts
-    charts = (_frontier(found), _chips(found, study.objective))
+    charts = (_frontier(tables["rows"]), _chips(tables["by_chip"], objective))
     return Panel(
         tab="search",
         headline=headline,
@@ -42,9 +41,9 @@ def panel(study: PlanSearch, document: Mapping[str, Any], results: Sequence[Cell
     )
 
 
-def _frontier(found: Answer) -> Chart | None:
+def _frontier(designs: Sequence[Row]) -> Chart | None:
     """Token/s per chip against token/s per user."""
-    rows = [row for row in found.rows if row["output_token_per_s_per_user"]]
+    rows = [row for row in designs if row["output_token_per_s_per_user"]]
     if not rows:
         return None
     line = sorted((row for row in rows if row["on_frontier"]), key=lambda row: row["tpot_s"])
@@ -153,9 +152,9 @@ def _kept(row: Row) -> Cell:
     return Cell(text="–", muted=True) if kept is None else Cell(text=style.percent(kept))
 
 
-def _chips(found: Answer, objective: str) -> Chart | None:
+def _chips(best: Sequence[Row], objective: str) -> Chart | None:
     """The best design of each kind of chip."""
-    having = [row for row in found.by_chip if "cut" in row]
+    having = [row for row in best if "cut" in row]
     if not having:
         return None
     rows = tuple(
@@ -164,12 +163,12 @@ def _chips(found: Answer, objective: str) -> Chart | None:
             Cell(text=design_text(dict(row)) if "cut" in row else _("none within the limits")),
             Cell(text=_objective(objective, row)),
         )
-        for row in found.by_chip
+        for row in best
     )
     return Chart(
         slug="search-chips",
         title=_("Kinds of chip with a design within the limits: %(count)s of %(all)s")
-        % {"count": len(having), "all": len(found.by_chip)},
+        % {"count": len(having), "all": len(best)},
         axis=_("The best design of each kind of chip, by closed forms"),
         summary="; ".join(design_text(dict(row)) for row in having[:3]),
         draw="table",

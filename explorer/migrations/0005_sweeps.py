@@ -41,6 +41,7 @@ class Migration(migrations.Migration):
                 ('failed_count', models.PositiveIntegerField(default=0)),
                 ('last_seq', models.PositiveIntegerField(default=0)),
                 ('messages', explorer.models.fields.JsonText(default=list)),
+                ('tables', explorer.models.fields.CompressedJson(null=True)),
                 ('ended_at', models.DateTimeField(blank=True, null=True)),
                 ('owner', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('scenario', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='sweeps', to='explorer.savedscenario')),

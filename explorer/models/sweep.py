@@ -46,6 +46,7 @@ class Sweep(Owned):
     failed_count = models.PositiveIntegerField(default=0)
     last_seq = models.PositiveIntegerField(default=0)
     messages = JsonText(default=list)
+    tables = CompressedJson(null=True)  # what the results of a finished study amount to
     ended_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -58,6 +59,11 @@ class Sweep(Owned):
     @property
     def is_ended(self) -> bool:
         return self.status in ENDED
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether its first cells are known; where finding them takes seconds, workers do."""
+        return self.round > 0 or self.cell_count > 0
 
     @property
     def progress_fraction(self) -> float:
@@ -89,12 +95,14 @@ class Sweep(Owned):
             return []
         return self._add(chunks, [("sweep.round", {"cell_count": sum(map(len, chunks))})])
 
-    def finish(self) -> bool:
-        """All cells are done."""
+    def finish(self, tables: Mapping[str, Any]) -> bool:
+        """All cells are done, and this is what they amount to."""
         if self.done_count != self.cell_count:
             return False
         payload = {"cell_count": self.cell_count, "failed_count": self.failed_count}
-        return self._change([("sweep.finished", payload)], status=Status.FINISHED, ended_at=timezone.now())
+        return self._change(
+            [("sweep.finished", payload)], status=Status.FINISHED, tables=tables, ended_at=timezone.now()
+        )
 
     def fail(self, messages: Sequence[dict[str, Any]]) -> bool:
         """End with an explanation."""

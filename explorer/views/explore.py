@@ -205,7 +205,7 @@ def _serves(document: Mapping[str, Any]) -> bool:
 
 def _search_context(sweep: Sweep, study: PlanSearch) -> dict[str, Any]:
     """The same of a plan search."""
-    panel = search_chart.panel(study, sweep.document, cell_results(sweep))
+    panel = search_chart.panel(sweep.tables, objective=study.objective) if sweep.tables else None
     reasons = [translated(Message(**_message(one))) for one in sweep.messages]
     return {"sweep": sweep, "panel": panel, "metric": "", "shown_metrics": [], "reasons": reasons}
 

@@ -9,7 +9,7 @@ sweeps and their chunks follow from that.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Final, Protocol, runtime_checkable
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -45,6 +45,11 @@ class InRounds(Protocol):
 
 AnyStudy = Annotated[Grid | Tornado | MonteCarlo | GoalSeek | PlanSearch, Field(discriminator="kind")]
 _ADAPTER: TypeAdapter[Study] = TypeAdapter(AnyStudy)
+
+
+SLOW_TO_CUT: Final = frozenset(
+    {"search"}
+)  # kinds whose `cells` take seconds: not while somebody waits for a page
 
 
 def parse_study(spec: Mapping[str, Any]) -> Study:

@@ -1,15 +1,19 @@
 """The search of the Explore page: asked for by a form, carried out as a sweep, and a design becomes a scenario."""
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.http import HttpResponse
 from django.test import Client
 
 from explorer import actions
 from explorer.access import Viewer
 from explorer.models import SavedScenario, Sweep
-from explorer.sweeping import evaluate_chunk
+from explorer.sweeping import cut_sweep, evaluate_chunk, reap_sweeps
+from simcore.analysis.search import study
 from tests.explorer.conftest import SERVING
 
 pytestmark = pytest.mark.django_db
@@ -27,10 +31,18 @@ def serving(alice: User) -> SavedScenario:
     return actions.create_scenario(Viewer(user=alice), SERVING)
 
 
+def as_shown(client: Client, scenario: SavedScenario, sweep: Sweep) -> HttpResponse:
+    return client.get(f"/s/{scenario.pk}/explore/?sweep={sweep.pk}")  # type: ignore[return-value]
+
+
 def searched(client: Client, scenario: SavedScenario, **changes: str) -> Sweep:
     answer = client.post(f"/s/{scenario.pk}/explore/start/", FORM | changes)
     assert "sweep=" in answer["Location"], answer["Location"]
     sweep = Sweep.objects.get(pk=re.search(r"sweep=([0-9a-f-]+)", answer["Location"])[1])  # type: ignore[index]
+    assert not sweep.is_cut  # the form is answered before anything is searched
+    assert as_shown(client, scenario, sweep).status_code == 200
+    cut_sweep(str(sweep.pk))
+    cut_sweep(str(sweep.pk))  # told twice, cut once
     for chunk in sweep.chunks.all():
         evaluate_chunk(chunk.pk, chunk.attempts)
     sweep.refresh_from_db()
@@ -62,3 +74,29 @@ def test_a_form_that_makes_no_sense_is_refused(serving: SavedScenario, as_alice:
     answer = as_alice.post(f"/s/{serving.pk}/explore/start/", FORM | {"max_chips": "many"})
     assert "sweep=" not in answer["Location"]
     assert not Sweep.objects.exists()
+
+
+def test_a_search_that_no_worker_has_cut_is_told_again_and_not_ended(
+    serving: SavedScenario,
+    as_alice: Client,
+    settings: Any,
+    django_capture_on_commit_callbacks: Callable[..., Any],
+) -> None:
+    answer = as_alice.post(f"/s/{serving.pk}/explore/start/", FORM)
+    assert "sweep=" in answer["Location"]
+    reap_sweeps()
+    sweep = Sweep.objects.get()
+    assert not sweep.is_ended
+    settings.RUN_UNCLAIMED_AFTER_S = 0
+    with django_capture_on_commit_callbacks() as told:
+        assert reap_sweeps() == 1
+    assert [callback.func.__self__.name for callback in told] == ["explorer.cut_sweep"]
+
+
+def test_a_finished_search_is_shown_without_searching_again(
+    serving: SavedScenario, as_alice: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep = searched(as_alice, serving)
+    monkeypatch.setattr(study, "closed_forms", None)
+    study._remembered.cache_clear()
+    assert "simulated, and" in as_shown(as_alice, serving, sweep).content.decode()
